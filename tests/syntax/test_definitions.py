@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.syntax.analysis import Answer, Question, Symbol, analyse
+from dari.syntax.analysis import AnalysisRequest, Answer, Symbol, analyse
 from dari.syntax.definitions import find_definitions
 from dari.syntax.grammars import UnknownLanguage, has_grammar
 from dari.syntax.parsing import parse_source
@@ -107,7 +107,7 @@ SOURCES = {
 
 
 def symbols_of(source: str, language: str) -> list[Symbol]:
-    return analyse(Question(source.encode(), language)).symbols
+    return analyse(AnalysisRequest(source.encode(), language)).symbols
 
 
 @pytest.mark.parametrize("language", SOURCES)
@@ -149,13 +149,13 @@ def test_the_first_line_of_the_documentation_comes_along(language: str, source: 
 
 
 def test_what_could_be_read_of_broken_code_is_there() -> None:
-    answer = analyse(Question(b"def a():\n    pass\n\ndef b(:\n\nclass C:\n    def d(self): pass\n", "python"))
+    answer = analyse(AnalysisRequest(b"def a():\n    pass\n\ndef b(:\n\nclass C:\n    def d(self): pass\n", "python"))
     assert answer.has_errors
     assert {"a", "C", "C.d"} <= {one.symbol for one in answer.symbols}
 
 
 def test_a_language_without_a_grammar_is_unknown() -> None:
-    assert analyse(Question(b"x", "klingon")) == Answer(is_unknown=True)
+    assert analyse(AnalysisRequest(b"x", "klingon")) == Answer(is_unknown=True)
     assert not has_grammar("klingon")
     with pytest.raises(UnknownLanguage):
         parse_source(b"x", "klingon")
@@ -178,7 +178,7 @@ def test_a_parse_stops_when_it_is_told_to() -> None:
 @pytest.mark.parametrize("source", [b"(" * 100_000, b"[{" * 50_000, b"fn f(){" * 5_000, b"\xff\xfe\0" * 9_000, b""])
 @pytest.mark.parametrize("language", ["python", "javascript", "rust", "json"])
 def test_nesting_and_garbage_are_walked_in_linear_time(language: str, source: bytes) -> None:
-    analyse(Question(source, language))
+    analyse(AnalysisRequest(source, language))
 
 
 @given(st.text(max_size=300), st.sampled_from(sorted(SOURCES)))

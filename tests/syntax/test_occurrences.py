@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from dari.syntax.analysis import Question, analyse
+from dari.syntax.analysis import AnalysisRequest, analyse
 from dari.syntax.occurrences import Occurrence
 
 
 def find(source: str, name: str, language: str = "python") -> list[Occurrence]:
-    return analyse(Question(source.encode(), language, name)).occurrences
+    return analyse(AnalysisRequest(source.encode(), language, name)).occurrences
 
 
 def brief(source: str, name: str, language: str = "python") -> list[str]:

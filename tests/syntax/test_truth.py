@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.syntax.analysis import Question, analyse
+from dari.syntax.analysis import AnalysisRequest, analyse
 
 SOURCES = sorted((Path(__file__).parents[2] / "src" / "dari").rglob("*.py"))
 NAMES = ("self", "Path", "Workspace", "run", "path", "data", "name", "Struct", "errors", "_", "close", "get", "line")
@@ -34,7 +34,7 @@ def test_functions_and_classes_are_those_of_the_ast_with_their_lines(part: int) 
         lines = data.decode().splitlines()
         found = sorted(
             (one.symbol, one.line, _without_comments(lines, one.end_line))
-            for one in analyse(Question(data, "python")).symbols
+            for one in analyse(AnalysisRequest(data, "python")).symbols
             if one.kind in ("function", "method", "class") and "lambda" not in one.signature.partition("(")[0]
         )
         assert found == sorted(defined(ast.parse(data))), path
@@ -57,7 +57,7 @@ def test_places_of_a_name_are_those_of_the_tokenizer(name: str) -> None:
         expected = {
             (one.start[0], one.start[1] + 1) for one in tokens if one.type == tokenize.NAME and one.string == name
         }
-        occurrences = analyse(Question(data, "python", name, wants_symbols=False)).occurrences
+        occurrences = analyse(AnalysisRequest(data, "python", name, wants_symbols=False)).occurrences
         found = {(one.line, one.col) for one in occurrences if one.role != "text"}
         # Before Python 3.12 the tokenizer does not look into f-strings.
         inside = {(one.line, one.col) for one in occurrences if one.role != "text" and "{" in one.text}

@@ -12,7 +12,7 @@ import msgspec
 from dari.process.child import Child, ChildSpec, StopTimeouts
 from dari.process.children import Children
 from dari.sandbox.confinement import Confinement, PathRule
-from dari.syntax.analysis import FRAME, MAX_FRAME_BYTES, Answer, Question
+from dari.syntax.analysis import FRAME, MAX_FRAME_BYTES, AnalysisRequest, Answer
 
 FILE_S = 8.0
 """For one file; the first one also waits for the process to start."""
@@ -42,7 +42,7 @@ class Analyser:
         self._free: list[_Worker] = []
         self._idle: asyncio.TimerHandle | None = None
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: AnalysisRequest) -> Answer:
         """ParserFailed says why this file has no answer; the next file has a new process."""
         async with self._turns:
             if self._idle is not None:

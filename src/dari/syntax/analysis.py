@@ -37,7 +37,7 @@ class Symbol(Struct, frozen=True, omit_defaults=True):
     doc: str = ""
 
 
-class Question(Struct, frozen=True, omit_defaults=True):
+class AnalysisRequest(Struct, frozen=True, omit_defaults=True):
     """Definitions of a file, and where `name` stands where one is given."""
 
     data: bytes
@@ -58,7 +58,7 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     """The source does not parse as a whole; what is found is what could be read."""
 
 
-def analyse(question: Question, should_stop: Callable[[], bool] = lambda: False) -> Answer:
+def analyse(question: AnalysisRequest, should_stop: Callable[[], bool] = lambda: False) -> Answer:
     try:
         tree = parse_source(question.data, question.language, should_stop)
     except UnknownLanguage:
@@ -83,7 +83,7 @@ def main() -> None:
     silent = os.open(os.devnull, os.O_RDWR)
     os.dup2(silent, 0)
     os.dup2(silent, 1)
-    questions, answers = msgspec.msgpack.Decoder(Question), msgspec.msgpack.Encoder()
+    questions, answers = msgspec.msgpack.Decoder(AnalysisRequest), msgspec.msgpack.Encoder()
     while (frame := _read(requests)) is not None:
         data = answers.encode(analyse(questions.decode(frame)))
         replies.write(FRAME.pack(len(data)) + data)

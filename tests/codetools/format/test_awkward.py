@@ -9,7 +9,7 @@ import pytest
 
 from dari.codetools.engines import mirror as mirrors
 from dari.codetools.engines import rewrite
-from dari.codetools.engines.mirror import Source, open_mirror
+from dari.codetools.engines.mirror import MirroredFile, open_mirror
 from dari.codetools.engines.rewrite import MAX_BY_STDIN
 from dari.codetools.lint import check as lint_check
 from dari.codetools.workspace import Workspace
@@ -136,8 +136,8 @@ async def test_a_mirror_of_a_process_that_was_killed_is_removed_by_the_next(
     mirrors._remove_left_over.cache_clear()
     (project / "a.py").write_text("x=1\n")
     path = Workspace([project]).locate("a.py")
-    async with open_mirror([Source(path, b"y = 1\n")]) as mirror:
-        assert mirror.read(Source(path, b"")) == b"y = 1\n"
+    async with open_mirror([MirroredFile(path, b"y = 1\n")]) as mirror:
+        assert mirror.read(MirroredFile(path, b"")) == b"y = 1\n"
     assert sorted(os.listdir(tmp_path / "memory")) == [f"dari-mirror-{os.getpid()}-y", "other"]
 
 

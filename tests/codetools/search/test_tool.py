@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dari.codetools.tools.search import SearchTools
+from dari.codetools.tools.search import CodeSearchTools
 from dari.core.tool import tools_of
 from dari.errors import InvalidInput
 from dari.mcp.handlers.tools import render_structured
@@ -21,7 +21,7 @@ from tests.support.code_searches import make_session
 def call(root: Path, arguments: dict[str, Any], *others: Path) -> dict[str, Any]:
     async def run() -> dict[str, Any]:
         async with asyncio.timeout(30), Children() as children:
-            (tool,) = tools_of(SearchTools(make_session([root, *others], children)))
+            (tool,) = tools_of(CodeSearchTools(make_session([root, *others], children)))
             assert tool.name == "crewx_tools_search" and tool.annotations["readOnlyHint"]
             context: Any = None  # `find_roots` of the session does not ask it
             value = await tool.run(msgspec.json.encode(arguments), context)

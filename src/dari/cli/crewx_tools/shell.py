@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 @asynccontextmanager
 async def open_tools(
     cwd: Path, environ: Mapping[str, str], console: Console
-) -> AsyncIterator[tuple[dict[str, Tool], ShellContext, RecordWriter]]:
+) -> AsyncIterator[tuple[dict[str, Tool], PersonContext, RecordWriter]]:
     """The tools by name, who calls them, and where calls are recorded. Names are seen from `cwd`."""
     spool = process_spool()
     try:
         async with Children() as children:
             session = CodeSession(fixed_roots([cwd, repository_of(cwd)]), environ, children)
-            yield {tool.name: tool for tool in make_tools(session)}, ShellContext(console), spool
+            yield {tool.name: tool for tool in make_tools(session)}, PersonContext(console), spool
     finally:
         spool.close()
 
@@ -44,7 +44,7 @@ def repository_of(folder: Path) -> Path:
     return next((above for above in (folder, *folder.parents) if os.path.lexists(above / ".git")), folder)
 
 
-class ShellContext(Context):
+class PersonContext(Context):
     """A person: progress is a line on a terminal, and there is no client to ask."""
 
     def __init__(self, console: Console) -> None:

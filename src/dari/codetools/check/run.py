@@ -14,7 +14,7 @@ from dari.codetools.diff.comparison import compare
 from dari.codetools.diff.patch import LINK
 from dari.codetools.diff.snapshot import is_secret
 from dari.codetools.engines.rewrite import FileError
-from dari.codetools.engines.select import Selection
+from dari.codetools.engines.select import FileSelection
 from dari.codetools.engines.usage import EngineUse
 from dari.codetools.format.run import FormatPlan, plan_format
 from dari.codetools.lint.diagnostic import SYNTAX
@@ -22,7 +22,7 @@ from dari.codetools.lint.rules import RuleFilter
 from dari.codetools.lint.run import LintPlan, plan_lint
 from dari.codetools.session import CodeSession
 from dari.codetools.testing.projects import SUFFIXES
-from dari.codetools.testing.report import RunReport
+from dari.codetools.testing.report import TestReport
 from dari.codetools.testing.service import RunOptions, run_tests
 from dari.codetools.testing.touching.choice import find_touching
 from dari.codetools.types.run import TypesFound, check_types
@@ -39,7 +39,7 @@ class CheckFound(Struct, frozen=True):
     steps: list[NextStep]
     engines: list[EngineUse]
     errors: list[FileError]
-    tests: RunReport | None
+    tests: TestReport | None
     """None when they were not run; `notes` say why."""
     notes: list[str]
 
@@ -71,7 +71,7 @@ async def find_changed(session: CodeSession, workspace: Workspace, since: str) -
 
 async def check(session: CodeSession, workspace: Workspace, request: CheckRequest, tell: Tell) -> CheckFound:
     """All parts at once. Tests are stopped when a file does not parse: they would only say so again."""
-    selection = Selection(request.files)
+    selection = FileSelection(request.files)
     names = {workspace.show(file) for file in request.files}
     done: list[str] = []
 
@@ -106,7 +106,7 @@ async def check(session: CodeSession, workspace: Workspace, request: CheckReques
 
 
 async def _format(
-    session: CodeSession, workspace: Workspace, selection: Selection, request: CheckRequest
+    session: CodeSession, workspace: Workspace, selection: FileSelection, request: CheckRequest
 ) -> FormatPlan:
     if "format" not in request.parts:
         return FormatPlan([], 0, [], [])
@@ -118,7 +118,9 @@ async def _format(
         return FormatPlan([], 0, [FileError(".", f"format: {error.message}")], [])
 
 
-async def _lint(session: CodeSession, workspace: Workspace, selection: Selection, request: CheckRequest) -> LintPlan:
+async def _lint(
+    session: CodeSession, workspace: Workspace, selection: FileSelection, request: CheckRequest
+) -> LintPlan:
     if "lint" not in request.parts:
         return LintPlan([], [], [], [], 0)
     try:
@@ -138,7 +140,7 @@ async def _types(session: CodeSession, workspace: Workspace, request: CheckReque
         return TypesFound([], [FileError(".", f"types: {error.message}")], [])
 
 
-async def _tests(session: CodeSession, workspace: Workspace, request: CheckRequest) -> tuple[RunReport | None, str]:
+async def _tests(session: CodeSession, workspace: Workspace, request: CheckRequest) -> tuple[TestReport | None, str]:
     """The tests that touch the code among the files. Never all of them: that may take an hour, and has a tool."""
     if "tests" not in request.parts:
         return None, ""

@@ -14,7 +14,7 @@ from dari.codetools.diff.git import Git, PrivateFolder, Repository, find_git, fi
 from dari.codetools.diff.patch import Patch, RawChange, read_patches, read_raw
 from dari.codetools.diff.since import SESSION, parse_time
 from dari.codetools.diff.snapshot import (
-    Snapshot,
+    TreeSnapshot,
     hash_files,
     list_files,
     split_by_size,
@@ -45,7 +45,7 @@ class Base(Struct, frozen=True):
     """Only what changed after this time."""
 
 
-class Comparison:
+class TreeComparison:
     """`changes` are sorted by path. `note` says what it could not see."""
 
     def __init__(self, workspace: Workspace, top: Path, base: Base, note: str = "") -> None:
@@ -177,14 +177,14 @@ class Comparison:
 @asynccontextmanager
 async def compare(
     session: CodeSession, workspace: Workspace, since: str, paths: Sequence[str] = ()
-) -> AsyncIterator[Comparison]:
+) -> AsyncIterator[TreeComparison]:
     """The work tree of `workspace.base` against `since`: a commit, branch or tag, a time, or `session`."""
     git = find_git(session, workspace)
     repository = await find_repository(git, workspace.base)
     if repository is None:
         comparison = await _without_repository(session, workspace, since)
     else:
-        comparison = Comparison(workspace, repository.top, await _base(session, git, repository, workspace, since))
+        comparison = TreeComparison(workspace, repository.top, await _base(session, git, repository, workspace, since))
     try:
         if comparison.base.tree:
             await comparison.fill(git, repository, paths)
@@ -230,7 +230,7 @@ async def _empty_tree(git: Git, repository: Repository) -> str:
     return printed.decode().strip()
 
 
-async def _snapshot(session: CodeSession, workspace: Workspace) -> Snapshot:
+async def _snapshot(session: CodeSession, workspace: Workspace) -> TreeSnapshot:
     found = await session.snapshots.of(workspace.base) if session.snapshots is not None else None
     if found is None:
         raise InvalidInput(
@@ -242,18 +242,18 @@ async def _snapshot(session: CodeSession, workspace: Workspace) -> Snapshot:
     return found
 
 
-def _base_of(snapshot: Snapshot) -> Base:
+def _base_of(snapshot: TreeSnapshot) -> Base:
     objects = (snapshot.objects,) if snapshot.objects is not None else ()
     return Base("the begin of this session", snapshot.tree, objects, snapshot.left_out)
 
 
-async def _without_repository(session: CodeSession, workspace: Workspace, since: str) -> Comparison:
+async def _without_repository(session: CodeSession, workspace: Workspace, since: str) -> TreeComparison:
     if since == SESSION:
         snapshot = await _snapshot(session, workspace)
         base = _base_of(snapshot)
         if base.tree:
-            return Comparison(workspace, snapshot.folder, base)
-        comparison = Comparison(
+            return TreeComparison(workspace, snapshot.folder, base)
+        comparison = TreeComparison(
             workspace, snapshot.folder, base, "too many files for their content: sizes and times only"
         )
         await asyncio.to_thread(comparison.fill_from_stamps, snapshot.left_out, Workspace([snapshot.folder]).files())
@@ -264,7 +264,7 @@ async def _without_repository(session: CodeSession, workspace: Workspace, since:
             f"{workspace.base} is in no git repository, so since must be 'session' or a time, got {since!r}",
             "such as '2 hours ago' or 2026-01-31T12:00",
         )
-    comparison = Comparison(workspace, workspace.base, Base("that time"), _BY_TIME)
+    comparison = TreeComparison(workspace, workspace.base, Base("that time"), _BY_TIME)
     await asyncio.to_thread(comparison.fill_from_times, moment, Workspace([workspace.base]).files())
     return comparison
 

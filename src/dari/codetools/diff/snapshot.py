@@ -41,7 +41,7 @@ Stamp = tuple[int, int]
 """Size and time of change."""
 
 
-class Snapshot(Struct, frozen=True):
+class TreeSnapshot(Struct, frozen=True):
     folder: Path
     """The top of the work tree."""
     taken_at: float
@@ -59,7 +59,7 @@ class Snapshots:
 
     def __init__(self, session: CodeSession) -> None:
         self._session = session
-        self._tasks: dict[Path, asyncio.Task[Snapshot | DariError]] = {}
+        self._tasks: dict[Path, asyncio.Task[TreeSnapshot | DariError]] = {}
 
     def begin(self, workspace: Workspace) -> None:
         """Take one of each new root, beside what the call does."""
@@ -72,21 +72,21 @@ class Snapshots:
         for task in list(self._tasks.values()):
             await asyncio.wait([task])
 
-    async def of(self, folder: Path) -> Snapshot | DariError | None:
+    async def of(self, folder: Path) -> TreeSnapshot | DariError | None:
         """The one that covers the folder; None when none was begun."""
         for root, task in self._tasks.items():
             if folder == root or root in folder.parents:
                 return await asyncio.shield(task)
         return None
 
-    async def _take(self, root: Path) -> Snapshot | DariError:
+    async def _take(self, root: Path) -> TreeSnapshot | DariError:
         try:
             return await take_snapshot(self._session, root)
         except DariError as error:
             return error
 
 
-async def take_snapshot(session: CodeSession, root: Path) -> Snapshot:
+async def take_snapshot(session: CodeSession, root: Path) -> TreeSnapshot:
     workspace = Workspace([root])
     home = Path.home()
     if root == home or root in home.parents:
@@ -102,7 +102,7 @@ async def take_snapshot(session: CodeSession, root: Path) -> Snapshot:
         paths, is_partial = await list_files(workspace)
         if is_partial or len(paths) > MAX_HASHED_FILES:
             stamps = await asyncio.to_thread(_stamps, root, (one.relative for one in paths))
-            return Snapshot(root, taken_at, left_out=stamps, is_partial=is_partial)
+            return TreeSnapshot(root, taken_at, left_out=stamps, is_partial=is_partial)
         names = [os.fsencode(one.relative) for one in paths]
     folder = await asyncio.to_thread(PrivateFolder, repository, top)
     try:
@@ -114,7 +114,7 @@ async def take_snapshot(session: CodeSession, root: Path) -> Snapshot:
     except BaseException:
         folder.remove()
         raise
-    snapshot = Snapshot(top, taken_at, tree, folder.objects, left_out)
+    snapshot = TreeSnapshot(top, taken_at, tree, folder.objects, left_out)
     weakref.finalize(session, folder.remove)
     return snapshot
 

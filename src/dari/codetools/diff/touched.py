@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dari.codetools.diff.comparison import Comparison, compare
+from dari.codetools.diff.comparison import TreeComparison, compare
 from dari.codetools.diff.git import OutputTooLarge
 from dari.codetools.diff.patch import LINK, Patch, RawChange
 from dari.codetools.diff.snapshot import is_secret
@@ -70,7 +70,7 @@ async def find_touched(
 
 
 async def symbols_of(
-    session: CodeSession, comparison: Comparison, changes: Sequence[RawChange], patches: dict[bytes, Patch]
+    session: CodeSession, comparison: TreeComparison, changes: Sequence[RawChange], patches: dict[bytes, Patch]
 ) -> dict[bytes, list[TouchedSymbol]]:
     """By path; files that no grammar reads are left out."""
     parsed = [one for one in changes if _has_symbols(one) and one.path in patches]
@@ -145,7 +145,7 @@ async def _symbols(session: CodeSession, data: bytes | None, name: bytes) -> lis
     return answer.symbols
 
 
-def _read(comparison: Comparison, one: RawChange) -> bytes | None:
+def _read(comparison: TreeComparison, one: RawChange) -> bytes | None:
     if one.status == "deleted":
         return None
     try:

@@ -29,7 +29,7 @@ _MAX_LINKS = 10_000
 _MEMORY = "/dev/shm"  # a file system in memory: 4,000 links and copies there never wait for a disk
 
 
-class Source(Struct, frozen=True):
+class MirroredFile(Struct, frozen=True):
     """A file as it was read."""
 
     path: WorkspacePath
@@ -39,7 +39,7 @@ class Source(Struct, frozen=True):
 class Mirror:
     """Made by `open_mirror`. Without `has_links` the copies are alone: no configuration is found."""
 
-    def __init__(self, sources: Sequence[Source], *, has_links: bool) -> None:
+    def __init__(self, sources: Sequence[MirroredFile], *, has_links: bool) -> None:
         self._sources = sources
         self._has_links = has_links
         self._top = Path()
@@ -62,7 +62,7 @@ class Mirror:
         """Where a file or folder of the workspace is in here."""
         return self._top / real.relative_to("/")
 
-    def read(self, source: Source) -> bytes:
+    def read(self, source: MirroredFile) -> bytes:
         """What became of a copy. OSError where the engine put something else in its place."""
         path = self.path_of(source.path.absolute)
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -111,7 +111,7 @@ class Mirror:
 
 
 @asynccontextmanager
-async def open_mirror(sources: Sequence[Source], *, has_links: bool = True) -> AsyncIterator[Mirror]:
+async def open_mirror(sources: Sequence[MirroredFile], *, has_links: bool = True) -> AsyncIterator[Mirror]:
     """A mirror, and nothing of it left afterwards, also when the caller is cancelled while it is made."""
     await asyncio.to_thread(_remove_left_over)
     mirror = Mirror(sources, has_links=has_links)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.codetools.engines.locate import Engine
-from dari.codetools.engines.mirror import Mirror, Source, open_mirror
+from dari.codetools.engines.mirror import Mirror, MirroredFile, open_mirror
 from dari.codetools.session import CodeSession
 from dari.errors import DariError
 from dari.process.run import ProgramRun
@@ -59,13 +59,13 @@ class Rewriter(Struct, frozen=True):
 class Rewritten(Struct, frozen=True):
     """`data` is None where the engine could not do it."""
 
-    source: Source
+    source: MirroredFile
     data: bytes | None
     message: str = ""
     line: int = 0
 
 
-class Place(Struct, frozen=True):
+class EnginePlace(Struct, frozen=True):
     """Where an engine runs: the project's folder, or (not `is_project`) nowhere, so that it finds no configuration."""
 
     folder: Path
@@ -73,7 +73,7 @@ class Place(Struct, frozen=True):
 
 
 async def rewrite(
-    session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[Source], place: Place
+    session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[MirroredFile], place: EnginePlace
 ) -> list[Rewritten]:
     """What the engine makes of each file, in any order. Nothing in the workspace is touched."""
     small = [source for source in sources if len(source.data) <= MAX_COPY_BYTES]
@@ -87,13 +87,13 @@ async def rewrite(
 
 
 async def _on_stdin(
-    session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[Source], place: Place
+    session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[MirroredFile], place: EnginePlace
 ) -> list[Rewritten]:
     free = asyncio.Semaphore(ENGINES_AT_ONCE)
     with contextlib.ExitStack() as stack:
         empty = "" if place.is_project else stack.enter_context(tempfile.TemporaryDirectory(prefix="dari-empty-"))
 
-        async def one(source: Source) -> Rewritten:
+        async def one(source: MirroredFile) -> Rewritten:
             name = source.path.absolute
             if not place.is_project:
                 name = Path(empty, source.path.absolute.name)
@@ -126,8 +126,8 @@ async def _on_copies(
     engine: Engine,
     how: Rewriter,
     arguments: Sequence[str],
-    sources: Sequence[Source],
-    place: Place,
+    sources: Sequence[MirroredFile],
+    place: EnginePlace,
 ) -> list[Rewritten]:
     try:
         async with open_mirror(sources, has_links=place.is_project) as mirror:
@@ -158,7 +158,7 @@ async def _sort_out(
     run: ProgramRun,
     after: list[Rewritten],
     shown: list[tuple[str, str]],
-    place: Place,
+    place: EnginePlace,
 ) -> list[Rewritten]:
     """Some files failed. Those that stderr names are asked for alone, for their message; changed ones are done."""
     said = run.stderr
@@ -184,7 +184,7 @@ async def _sort_out(
     return after
 
 
-def explain(source: Source, engine: Engine, how: Rewriter, run: ProgramRun) -> Rewritten:
+def explain(source: MirroredFile, engine: Engine, how: Rewriter, run: ProgramRun) -> Rewritten:
     """The failure of one file in the engine's words, without the rest of them."""
     if run.end == "timed_out":
         return Rewritten(source, None, f"{engine.name} took longer than {TIMEOUT_S:g} s")
@@ -205,7 +205,7 @@ def _shown_names(path: Path, folder: Path) -> tuple[str, str]:
     return str(path), str(path.relative_to(folder)) if folder in path.parents else path.name
 
 
-def _read_back(mirror: Mirror, source: Source) -> Rewritten:
+def _read_back(mirror: Mirror, source: MirroredFile) -> Rewritten:
     try:
         return Rewritten(source, mirror.read(source))
     except OSError as error:

@@ -13,7 +13,7 @@ OTHER_PEOPLES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".t
 """Folders of installed packages, which are left alone also where no .gitignore says so."""
 
 
-class Selection(Struct, frozen=True):
+class FileSelection(Struct, frozen=True):
     files: Sequence[WorkspacePath]
     named: frozenset[WorkspacePath] = frozenset()
     """A file that is named itself is asked for: no engine for it is an error, where one in a folder is passed over."""
@@ -25,7 +25,7 @@ def select_files(
     engines: Callable[[Language], Sequence[str]],
     *,
     include_ignored: bool = False,
-) -> Selection:
+) -> FileSelection:
     """What files, folders and globs stand for; of folders and globs, files that `engines` has any for."""
 
     def wants(name: str) -> bool:
@@ -36,4 +36,4 @@ def select_files(
     others = OTHER_PEOPLES - {part for path in paths for part in path.split("/")}
     files = [file for file in found if include_ignored or others.isdisjoint(file.names[:-1])]
     literal = {workspace.locate(path) for path in paths}
-    return Selection(files, frozenset(literal.intersection(files)))
+    return FileSelection(files, frozenset(literal.intersection(files)))

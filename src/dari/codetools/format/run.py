@@ -11,9 +11,9 @@ from msgspec import Struct
 from dari.codetools.edits.change import FileChange
 from dari.codetools.engines.catalog import language_of
 from dari.codetools.engines.choose import EngineChoice, EngineChooser
-from dari.codetools.engines.mirror import Source
-from dari.codetools.engines.rewrite import FileError, Place, rewrite
-from dari.codetools.engines.select import Selection
+from dari.codetools.engines.mirror import MirroredFile
+from dari.codetools.engines.rewrite import EnginePlace, FileError, rewrite
+from dari.codetools.engines.select import FileSelection
 from dari.codetools.engines.usage import EngineUse, EngineUses, join_errors, missing_engine
 from dari.codetools.format.formatters import FormatRequest, LineRange, make_rewriter
 from dari.codetools.session import CodeSession
@@ -39,7 +39,7 @@ class FormatPlan(Struct, frozen=True):
 async def plan_format(
     session: CodeSession,
     workspace: Workspace,
-    selection: Selection,
+    selection: FileSelection,
     *,
     style: Style,
     line_range: LineRange | None,
@@ -75,7 +75,9 @@ async def plan_format(
     return FormatPlan(changes, max(0, total - len(changes) - len(failed_files)), join_errors(errors), await uses.list())
 
 
-def _group(workspace: Workspace, chooser: EngineChooser, selection: Selection) -> tuple[list[_Group], list[FileError]]:
+def _group(
+    workspace: Workspace, chooser: EngineChooser, selection: FileSelection
+) -> tuple[list[_Group], list[FileError]]:
     """Files by the engines that they go through, in order."""
     groups: dict[tuple[object, ...], _Group] = {}
     errors: list[FileError] = []
@@ -107,12 +109,12 @@ async def _format(
         assert step.engine is not None
         request = FormatRequest(step.folder, chooser.config, chooser.is_project, line_range)
         how = make_rewriter(step.name, request)
-        place = Place(step.folder, chooser.is_project)
+        place = EnginePlace(step.folder, chooser.is_project)
         results = await rewrite(session, step.engine, how, sources, place) if sources else []
         errors += [
             FileError(workspace.show(one.source.path), one.message, one.line) for one in results if one.data is None
         ]
-        sources = [Source(one.source.path, one.data) for one in results if one.data is not None]
+        sources = [MirroredFile(one.source.path, one.data) for one in results if one.data is not None]
     changes = [
         FileChange(source.path, before[source.path], source.data)
         for source in sources
@@ -121,7 +123,7 @@ async def _format(
     return changes, errors
 
 
-def read_sources(workspace: Workspace, files: Iterable[WorkspacePath]) -> tuple[list[Source], list[FileError]]:
+def read_sources(workspace: Workspace, files: Iterable[WorkspacePath]) -> tuple[list[MirroredFile], list[FileError]]:
     """The content of text files; an entry for each that cannot be read or is not UTF-8."""
     sources, errors = [], []
     for file in files:
@@ -136,5 +138,5 @@ def read_sources(workspace: Workspace, files: Iterable[WorkspacePath]) -> tuple[
         except OSError as error:
             errors.append(FileError(workspace.show(file), error.strerror or str(error)))
         else:
-            sources.append(Source(file, data))
+            sources.append(MirroredFile(file, data))
     return sources, errors

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dari.codetools.engines.choose import EngineChoice
 from dari.codetools.engines.locate import Engine
-from dari.codetools.engines.mirror import Source, open_mirror
+from dari.codetools.engines.mirror import MirroredFile, open_mirror
 from dari.codetools.lint.diagnostic import Diagnostic
 from dari.codetools.lint.linters import LINTERS, Linter, read_eslint_fixes
 from dari.codetools.lint.rules import RuleFilter
@@ -48,7 +48,7 @@ class LintRunner:
         names = {str(file.absolute): file for file in files}
         return await self._run(choice, names, choice.folder, ["--fix-dry-run"] if fix_dry_run else [])
 
-    async def check_content(self, choice: EngineChoice, sources: Sequence[Source]) -> Checked:
+    async def check_content(self, choice: EngineChoice, sources: Sequence[MirroredFile]) -> Checked:
         """The files as if they had this content."""
         async with open_mirror(sources) as mirror:
             names = {str(mirror.path_of(source.path.absolute)): source.path for source in sources}

@@ -14,9 +14,9 @@ from msgspec import Struct
 from dari.codetools.edits.change import FileChange
 from dari.codetools.engines.catalog import language_of
 from dari.codetools.engines.choose import EngineChoice, EngineChooser
-from dari.codetools.engines.mirror import Source
-from dari.codetools.engines.rewrite import FileError, Place, rewrite
-from dari.codetools.engines.select import Selection
+from dari.codetools.engines.mirror import MirroredFile
+from dari.codetools.engines.rewrite import EnginePlace, FileError, rewrite
+from dari.codetools.engines.select import FileSelection
 from dari.codetools.engines.usage import EngineUse, EngineUses, missing_engine
 from dari.codetools.format.run import read_sources
 from dari.codetools.lint.check import LintRunner
@@ -46,7 +46,7 @@ class LintPlan(Struct, frozen=True):
 async def plan_lint(
     session: CodeSession,
     workspace: Workspace,
-    selection: Selection,
+    selection: FileSelection,
     *,
     fix: FixLevel,
     rules: RuleFilter,
@@ -80,7 +80,7 @@ async def plan_lint(
 
 
 def _group(
-    workspace: Workspace, chooser: EngineChooser, selection: Selection
+    workspace: Workspace, chooser: EngineChooser, selection: FileSelection
 ) -> tuple[list[tuple[EngineChoice, list[WorkspacePath]]], list[FileError]]:
     """Files by linter: a file may go to several."""
     groups: dict[object, tuple[EngineChoice, list[WorkspacePath]]] = {}
@@ -147,7 +147,7 @@ class _Work:
             changed = [path for path in found if path in self.after and (number, path) not in self._final]
             if not changed:
                 continue
-            sources = [Source(path, self.after[path]) for path in changed]
+            sources = [MirroredFile(path, self.after[path]) for path in changed]
             again = (await self._runner.check_content(choice, sources)).found
             self.fixed += sum(max(0, len(found[path]) - len(again.get(path, []))) for path in changed)
             for path in changed:
@@ -179,7 +179,7 @@ class _Work:
         changed = await self._rewrite(choice, worth, "safe")
         if not changed:
             return
-        sources = [Source(path, data) for path, data in changed.items()]
+        sources = [MirroredFile(path, data) for path, data in changed.items()]
         again = (await self._runner.check_content(choice, sources)).found
         for path in changed:
             left = Counter((one.rule, one.message) for one in again.get(path, []))
@@ -199,8 +199,8 @@ class _Work:
         sources, _ = await asyncio.to_thread(read_sources, self._workspace, [p for p in paths if p not in self.after])
         for source in sources:
             self.before.setdefault(source.path, source.data)
-        sources += [Source(path, self.after[path]) for path in paths if path in self.after]
-        done = await rewrite(self._session, choice.engine, fixer(rules, level), sources, Place(choice.folder))
+        sources += [MirroredFile(path, self.after[path]) for path in paths if path in self.after]
+        done = await rewrite(self._session, choice.engine, fixer(rules, level), sources, EnginePlace(choice.folder))
         return {one.source.path: one.data for one in done if one.data is not None and one.data != one.source.data}
 
     def _can_fix(self, one: Diagnostic) -> bool:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dari.codetools.session import CodeSession
 from dari.codetools.symbols.candidates import files_with
-from dari.codetools.symbols.references import Certainty, Place, dotted, judge, matches
+from dari.codetools.symbols.references import Certainty, ReferenceSite, dotted, judge, matches
 from dari.codetools.symbols.source import NoGrammar, NotParsed, ask_about, parser_version
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import InvalidInput
@@ -24,12 +24,12 @@ DATA_KINDS = frozenset(("key", "heading"))
 
 
 class Reference(Struct, frozen=True):
-    place: Place
+    place: ReferenceSite
     certainty: Certainty
 
 
-class Found(Struct, frozen=True):
-    definitions: list[Place]
+class FoundSymbols(Struct, frozen=True):
+    definitions: list[ReferenceSite]
     references: list[Reference]
     others: int
     """Definitions of the same last name that the qualified name leaves out."""
@@ -52,7 +52,7 @@ async def find_symbol(
     kind: str | None,
     in_text: bool,
     report: Callable[[int, int], None],
-) -> Found:
+) -> FoundSymbols:
     """`name` may be qualified; its last part is what is looked for."""
     word = dotted(name).rpartition(".")[2]
     if not word or len(name) > 300 or any(char.isspace() or char == "\0" for char in name):
@@ -68,7 +68,7 @@ async def find_symbol(
     others = [one for one in definitions if not matches(one, name)]
     references, local = _judge_all(places, wanted, others, in_text=in_text, is_qualified=dotted(name) != word)
     wanted.sort(key=lambda one: (one.at.kind == "declaration", one.path, one.at.line))
-    return Found(
+    return FoundSymbols(
         wanted,
         references,
         len(others),
@@ -86,9 +86,9 @@ async def _parse_all(
     files: Sequence[WorkspacePath],
     word: str,
     report: Callable[[int, int], None],
-) -> tuple[list[Place], list[str], int]:
+) -> tuple[list[ReferenceSite], list[str], int]:
     """The places in the order of the files, what could not be parsed, and how many files there was no time for."""
-    found: list[list[Place]] = [[] for _ in files]
+    found: list[list[ReferenceSite]] = [[] for _ in files]
     problems: list[str] = []
     ends_at = time.monotonic() + MAX_PARSING_S
     turns = iter(range(min(len(files), MAX_FILES)))
@@ -102,7 +102,7 @@ async def _parse_all(
             shown = workspace.show(files[at])
             try:
                 language, answer = await ask_about(session, workspace, files[at], word, wants_symbols=False)
-                found[at] = [Place(shown, language, one) for one in answer.occurrences]
+                found[at] = [ReferenceSite(shown, language, one) for one in answer.occurrences]
             except NoGrammar:
                 pass
             except NotParsed as error:
@@ -117,7 +117,12 @@ async def _parse_all(
 
 
 def _judge_all(
-    places: Sequence[Place], wanted: Sequence[Place], others: Sequence[Place], *, in_text: bool, is_qualified: bool
+    places: Sequence[ReferenceSite],
+    wanted: Sequence[ReferenceSite],
+    others: Sequence[ReferenceSite],
+    *,
+    in_text: bool,
+    is_qualified: bool,
 ) -> tuple[list[Reference], int]:
     importing: dict[str, Certainty] = {}
     for one in places:

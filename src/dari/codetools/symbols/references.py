@@ -17,7 +17,7 @@ _IMPLICIT_SELF = frozenset(("java", "csharp", "kotlin", "swift", "scala", "cpp",
 _PACKAGE_FILES = frozenset(("__init__", "index", "mod", "lib", "main"))
 
 
-class Place(Struct, frozen=True):
+class ReferenceSite(Struct, frozen=True):
     """An occurrence and the file that it is in."""
 
     path: str
@@ -44,14 +44,17 @@ def module_of(path: str) -> str:
     return ".".join(parts)
 
 
-def matches(definition: Place, wanted: str) -> bool:
+def matches(definition: ReferenceSite, wanted: str) -> bool:
     """Whether it is `name`, `Class.name` or `module.name`, as far as the caller qualified it."""
     full = f".{module_of(definition.path)}.{dotted(definition.at.symbol)}"
     return full.endswith(f".{dotted(wanted)}")
 
 
 def judge(
-    place: Place, definitions: Sequence[Place], others: Sequence[Place], imported: Certainty | None
+    place: ReferenceSite,
+    definitions: Sequence[ReferenceSite],
+    others: Sequence[ReferenceSite],
+    imported: Certainty | None,
 ) -> Certainty | None:
     """Whether it means one of `definitions`; None when it means another thing.
 
@@ -82,7 +85,9 @@ def judge(
     return _by_number(free, others) if same_folder or len(free) == 1 else "possible"
 
 
-def _judge_member(place: Place, definitions: Sequence[Place], others: Sequence[Place]) -> Certainty | None:
+def _judge_member(
+    place: ReferenceSite, definitions: Sequence[ReferenceSite], others: Sequence[ReferenceSite]
+) -> Certainty | None:
     receiver = dotted(place.at.receiver)
     last = receiver.rpartition(".")[2]
     if place.at.receiver in _SELVES:
@@ -103,11 +108,11 @@ def _judge_member(place: Place, definitions: Sequence[Place], others: Sequence[P
     return _by_number(members, others) if len(members) == 1 else "possible"
 
 
-def _by_number(definitions: Sequence[Place], others: Sequence[Place]) -> Certainty:
+def _by_number(definitions: Sequence[ReferenceSite], others: Sequence[ReferenceSite]) -> Certainty:
     return "likely" if len(definitions) == 1 and not others else "possible"
 
 
-def _is_visible(definition: Place, place: Place) -> bool:
+def _is_visible(definition: ReferenceSite, place: ReferenceSite) -> bool:
     """From the place without a receiver: it is at the top, in a scope around it, or in a class that needs no `self`."""
     owner = definition.owner
     if not owner:
@@ -118,16 +123,16 @@ def _is_visible(definition: Place, place: Place) -> bool:
     return not _is_member(definition) or definition.language in _IMPLICIT_SELF or dotted(place.at.symbol) == owner
 
 
-def _is_member(definition: Place) -> bool:
+def _is_member(definition: ReferenceSite) -> bool:
     return definition.at.kind in ("method", "field")
 
 
-def _container(definition: Place) -> str:
+def _container(definition: ReferenceSite) -> str:
     """What stands before the dot when it is named from elsewhere: its class, or its module."""
     return (definition.owner if _is_member(definition) else module_of(definition.path)).rpartition(".")[2] or "?"
 
 
-def _names_module(text: str, definitions: Sequence[Place]) -> bool:
+def _names_module(text: str, definitions: Sequence[ReferenceSite]) -> bool:
     words = set(re.findall(r"[\w-]+", text))
     return any(module_of(one.path).rpartition(".")[2] in words for one in definitions)
 

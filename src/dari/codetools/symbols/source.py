@@ -9,7 +9,7 @@ from dari.codetools.analyser import ParserFailed
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import DariError
-from dari.syntax.analysis import Answer, Question
+from dari.syntax.analysis import AnalysisRequest, Answer
 from dari.syntax.parsing import language_of
 
 MAX_SOURCE_BYTES = 8 << 20
@@ -44,7 +44,7 @@ async def ask_about_bytes(
         raise NoGrammar("neither its name nor its first line says a language")
     try:
         answer = await session.analyser.ask(
-            Question(data, language, name, wants_symbols, wants_text=wants_symbols and wants_text)
+            AnalysisRequest(data, language, name, wants_symbols, wants_text=wants_symbols and wants_text)
         )
     except ParserFailed as error:
         raise NotParsed(str(error)) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.codetools.engines.locate import Engine, need_engine
-from dari.codetools.testing.launch import Launch, Output, launch, signal_name
+from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signal_name
 from dari.codetools.testing.report import FailedTest, RunLog
 from dari.codetools.testing.request import RunRequest, Target
 from dari.codetools.testing.targets import to_id
@@ -69,7 +69,7 @@ class _CargoRun:
 
     async def run(self, engine: Engine) -> None:
         request = self._request
-        output = Output(self._line)
+        output = OutputLines(self._line)
         kinds, filters, is_exact = _selection(request)
         arguments = ["test", "--color=never", "--message-format=json", *kinds]
         if not request.fail_fast:
@@ -287,8 +287,8 @@ def _program_of(project: Path, target: Target) -> tuple[list[str], str]:
 
 
 async def _version(request: RunRequest, engine: Engine, env: Mapping[str, str]) -> str:
-    what = Launch(request.session, request.project, VERSION_TIMEOUT_S, {**request.env, **env})
-    output = Output()
+    what = TestLaunch(request.session, request.project, VERSION_TIMEOUT_S, {**request.env, **env})
+    output = OutputLines()
     await launch(what, engine, ["--version"], output, RunLog(), is_direct=True)
     found = re.search(r"cargo (\S+)", output.tail)
     return found[1] if found else ""

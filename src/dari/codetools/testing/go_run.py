@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dari.codetools.engines.locate import Engine, need_engine
-from dari.codetools.testing.launch import Launch, Output, launch, signal_name
+from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signal_name
 from dari.codetools.testing.report import FailedTest, RunLog
 from dari.codetools.testing.request import RunRequest, Target
 from dari.codetools.testing.targets import to_id
@@ -50,7 +50,7 @@ class _GoRun:
 
     async def run(self, engine: Engine) -> None:
         request = self._request
-        output = Output(self._line)
+        output = OutputLines(self._line)
         # Its own limit comes first: it prints the stacks of all goroutines.
         arguments = ["test", "-json", f"-timeout={max(request.timeout_s * 0.9, 0.1):.1f}s"]
         if request.fail_fast:
@@ -198,8 +198,8 @@ class _GoRun:
 
 
 async def _version(request: RunRequest, engine: Engine, env: Mapping[str, str]) -> str:
-    what = Launch(request.session, request.project, VERSION_TIMEOUT_S, {**request.env, **env})
-    output = Output()
+    what = TestLaunch(request.session, request.project, VERSION_TIMEOUT_S, {**request.env, **env})
+    output = OutputLines()
     await launch(what, engine, ["version"], output, RunLog(), is_direct=True)
     found = re.search(r"go(\d\S*)", output.tail.removeprefix("go version "))
     return found[1] if found else ""

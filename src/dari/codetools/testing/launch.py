@@ -30,7 +30,7 @@ _WATCH_EVERY_S = 0.5
 STACK_SIGNAL = getattr(signal, "SIGRTMIN", 0) and signal.SIGRTMIN + 13
 
 
-class Launch(Struct, frozen=True):
+class TestLaunch(Struct, frozen=True):
     """What every framework's run has in common."""
 
     session: CodeSession
@@ -39,7 +39,7 @@ class Launch(Struct, frozen=True):
     env: Mapping[str, str]
 
 
-class Output:
+class OutputLines:
     """stdout as it comes: whole lines to `on_line`, and the end of it kept."""
 
     def __init__(self, on_line: Callable[[bytes], None] | None = None) -> None:
@@ -67,10 +67,10 @@ class Output:
 
 
 async def launch(
-    what: Launch,
+    what: TestLaunch,
     engine: Engine,
     arguments: Sequence[str],
-    output: Output,
+    output: OutputLines,
     log: RunLog,
     *,
     captures: Callable[[], Sequence[tuple[int, int]]] = tuple,

@@ -12,7 +12,7 @@ from typing import Any
 
 from dari.codetools.engines.locate import Engine, find_engine
 from dari.codetools.testing.event_pipe import Event, EventPipe
-from dari.codetools.testing.launch import Output, launch, signal_name
+from dari.codetools.testing.launch import OutputLines, launch, signal_name
 from dari.codetools.testing.pytest_run import IN_PROJECT
 from dari.codetools.testing.report import FailedTest, Outcome, RunLog, clean
 from dari.codetools.testing.request import RunRequest, Target
@@ -60,7 +60,7 @@ class _NodeRun:
 
     async def run(self, arguments: Sequence[str]) -> None:
         engine = self._find()
-        output = Output()
+        output = OutputLines()
         with EventPipe(self._event) as pipe:
             run = await launch(
                 self._request.launch({"DARI_TEST_EVENTS": str(pipe.path)}),

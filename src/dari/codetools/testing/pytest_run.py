@@ -12,7 +12,7 @@ from typing import Any
 from dari.codetools.engines.locate import Engine
 from dari.codetools.session import CodeSession
 from dari.codetools.testing.event_pipe import Event, EventPipe
-from dari.codetools.testing.launch import Launch, Output, launch, signal_name
+from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signal_name
 from dari.codetools.testing.pythons import Python, find_pythons, has_module
 from dari.codetools.testing.report import TEARDOWN, FailedTest, Outcome, RunLog, one_line
 from dari.codetools.testing.request import RunRequest
@@ -45,7 +45,9 @@ async def has_pytest(session: CodeSession, folder: Path, python: Python) -> bool
         return has_it
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
     engine = Engine("python", (python.program, "-I", "-c", code), "project")
-    run = await launch(Launch(session, folder, PROBE_TIMEOUT_S, {}), engine, (), Output(), RunLog(), is_direct=True)
+    run = await launch(
+        TestLaunch(session, folder, PROBE_TIMEOUT_S, {}), engine, (), OutputLines(), RunLog(), is_direct=True
+    )
     return run.end == "exited" and run.returncode == 0
 
 
@@ -75,7 +77,7 @@ class _PytestRun:
 
     async def run(self) -> None:
         request = self._request
-        output = Output()
+        output = OutputLines()
         with EventPipe(self._event) as pipe:
             env = self._environment(pipe)
             arguments = self._arguments(pipe)

@@ -50,7 +50,7 @@ class ChosenTest(Struct, frozen=True):
     why: str
 
 
-class RunReport(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class TestReport(Struct, frozen=True, omit_defaults=True, rename="camel"):
     framework: str
     version: str
     passed: int
@@ -145,7 +145,7 @@ class RunLog:
         if text not in self.notes:
             self.notes.append(text)
 
-    def report(self, *, max_failures: int, max_tokens: int) -> RunReport:
+    def report(self, *, max_failures: int, max_tokens: int) -> TestReport:
         """Every described failure has its message; tracebacks and output share what `max_tokens` leaves."""
         described = list(self.failures.values())[:max_failures]
         left = max_tokens * _CHARS_PER_TOKEN - sum(len(one.id) + len(one.message) + 60 for one in described)
@@ -157,7 +157,7 @@ class RunLog:
             shown.append(fitted)
         failed = self._counts["failed"]
         collected = self.done if self.total is None else max(self.total, self.done)
-        return RunReport(
+        return TestReport(
             framework=self.framework,
             version=self.version,
             passed=self._counts["passed"],

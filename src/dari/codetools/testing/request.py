@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from dari.codetools.session import CodeSession
-from dari.codetools.testing.launch import Launch
+from dari.codetools.testing.launch import TestLaunch
 from dari.codetools.workspace import Workspace
 
 Framework = Literal["pytest", "unittest", "vitest", "jest", "go", "cargo"]
@@ -38,8 +38,8 @@ class RunRequest(Struct, frozen=True):
     fail_fast: bool = False
     env: Mapping[str, str] = {}
 
-    def launch(self, env: Mapping[str, str] | None = None) -> Launch:
-        return Launch(self.session, self.project, self.timeout_s, {**self.env, **(env or {})})
+    def launch(self, env: Mapping[str, str] | None = None) -> TestLaunch:
+        return TestLaunch(self.session, self.project, self.timeout_s, {**self.env, **(env or {})})
 
     def show(self, path: str | Path) -> str:
         """A path of the framework as the caller names it; as it is where it is outside of the workspace."""

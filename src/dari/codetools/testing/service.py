@@ -14,7 +14,7 @@ from dari.codetools.session import CodeSession
 from dari.codetools.testing.frameworks import choose_framework, run_framework
 from dari.codetools.testing.last_failed import LastFailed
 from dari.codetools.testing.projects import FRAMEWORK_LANGUAGES, ProjectTargets, find_others, group_targets
-from dari.codetools.testing.report import TEARDOWN, ChosenTest, RunLog, RunReport
+from dari.codetools.testing.report import TEARDOWN, ChosenTest, RunLog, TestReport
 from dari.codetools.testing.request import Framework, RunRequest, Target
 from dari.codetools.testing.stacks import blame_running
 from dari.codetools.testing.targets import from_id, split_targets
@@ -46,7 +46,7 @@ async def run_tests(
     options: RunOptions,
     on_progress: OnProgress,
     last_failed: LastFailed | None = None,
-) -> RunReport:
+) -> TestReport:
     """Cancelling ends everything that was started; at the time limit the result has what was run until then."""
     store = last_failed or LastFailed()
     log = RunLog(on_progress)
@@ -164,7 +164,7 @@ def _relative(request: RunRequest, log: RunLog, ids: set[str]) -> list[str]:
     return found
 
 
-def _with_chosen(report: RunReport, chosen: list[ChosenTest]) -> RunReport:
+def _with_chosen(report: TestReport, chosen: list[ChosenTest]) -> TestReport:
     shown = chosen[:MAX_CHOSEN_SHOWN]
     more = [f"{len(chosen) - len(shown)} more tests were chosen"] if len(chosen) > len(shown) else []
     return replace(report, chosen=shown, notes=[*report.notes, *more])

@@ -9,7 +9,7 @@ from pathlib import Path
 from dari.codetools.engines.locate import Engine
 from dari.codetools.testing import pythons
 from dari.codetools.testing.event_pipe import Event, EventPipe
-from dari.codetools.testing.launch import Output, launch, signal_name
+from dari.codetools.testing.launch import OutputLines, launch, signal_name
 from dari.codetools.testing.projects import is_test_file
 from dari.codetools.testing.pytest_run import IN_PROJECT
 from dari.codetools.testing.report import FailedTest, Outcome, RunLog
@@ -44,7 +44,7 @@ class _UnittestRun:
 
     async def run(self) -> None:
         request = self._request
-        output = Output()
+        output = OutputLines()
         with EventPipe(self._event) as pipe:
             what = pipe.folder / "what.json"
             what.write_text(json.dumps(self._what()))

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from dari.codetools.diff.comparison import Comparison, compare
+from dari.codetools.diff.comparison import TreeComparison, compare
 from dari.codetools.diff.git import OutputTooLarge
 from dari.codetools.diff.patch import LINK, Patch, RawChange
 from dari.codetools.diff.snapshot import is_secret
@@ -109,13 +109,13 @@ class DiffTools:
                 await self._engine(comparison),
             )
 
-    async def _engine(self, comparison: Comparison) -> str:
+    async def _engine(self, comparison: TreeComparison) -> str:
         if comparison.git is None:
             return ""
         return f"git {await version_of(self._session, comparison.git.engine, comparison.top)}".rstrip()
 
     async def _page(
-        self, comparison: Comparison, start: int, context_lines: int, stat_only: bool, budget: int
+        self, comparison: TreeComparison, start: int, context_lines: int, stat_only: bool, budget: int
     ) -> list[DiffFile]:
         """At least one file, then as many as the budget holds."""
         files: list[DiffFile] = []
@@ -135,7 +135,7 @@ class DiffTools:
 
 
 async def _patches(
-    comparison: Comparison, changes: Sequence[RawChange], context_lines: int
+    comparison: TreeComparison, changes: Sequence[RawChange], context_lines: int
 ) -> tuple[dict[bytes, Patch], str]:
     shown = [one for one in changes if not is_secret(one.path) and not is_secret(one.old_path)]
     try:
@@ -145,7 +145,7 @@ async def _patches(
 
 
 def _file(
-    comparison: Comparison,
+    comparison: TreeComparison,
     one: RawChange,
     patch: Patch | None,
     touched: Sequence[TouchedSymbol],

@@ -13,7 +13,7 @@ from dari.core.context import Context
 from dari.core.tool import tool
 
 
-class SearchTools:
+class CodeSearchTools:
     prefix = "crewx_tools"
 
     def __init__(self, session: CodeSession) -> None:

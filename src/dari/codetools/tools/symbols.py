@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 
 from dari.codetools.paging import decode_cursor, encode_cursor
 from dari.codetools.session import CodeSession
-from dari.codetools.symbols.find import Found, Reference, find_symbol
-from dari.codetools.symbols.references import Place
+from dari.codetools.symbols.find import FoundSymbols, Reference, find_symbol
+from dari.codetools.symbols.references import ReferenceSite
 from dari.core.context import Context
 from dari.core.tool import tool
 
@@ -110,7 +110,7 @@ class SymbolTools:
         found = await find_symbol(self._session, workspace, name, paths, kind=kind, in_text=in_text, report=report)
         definitions = [one for one in found.definitions if kind in (None, one.at.kind)]
         references = [one for one in found.references if kind in (None, one.place.at.kind)]
-        entries: list[Place | Reference] = []
+        entries: list[ReferenceSite | Reference] = []
         if include != "references":
             entries += definitions
         if include != "definitions":
@@ -120,20 +120,20 @@ class SymbolTools:
         return SymbolsResult(
             SymbolTotals(len(definitions), len(references), found.files, found.locals, found.others),
             found.engine,
-            [_definition(one) for one in page if isinstance(one, Place)],
+            [_definition(one) for one in page if isinstance(one, ReferenceSite)],
             _grouped([one for one in page if isinstance(one, Reference)]),
             encode_cursor(end, *question) if end < len(entries) else "",
             _note(found, name),
         )
 
 
-def _fit(entries: list[Place | Reference], budget: int) -> list[Place | Reference]:
+def _fit(entries: list[ReferenceSite | Reference], budget: int) -> list[ReferenceSite | Reference]:
     """At least one, so that a page always goes on."""
     path = ""
     for at, one in enumerate(entries):
         place = one.place if isinstance(one, Reference) else one
         budget -= _ENTRY_CHARS + len(place.at.text) + len(place.at.symbol) + len(place.at.kind)
-        if place.path != path or isinstance(one, Place):
+        if place.path != path or isinstance(one, ReferenceSite):
             budget -= _PATH_CHARS + len(place.path)
             path = place.path
         if budget < 0 and at:
@@ -141,7 +141,7 @@ def _fit(entries: list[Place | Reference], budget: int) -> list[Place | Referenc
     return entries
 
 
-def _definition(place: Place) -> SymbolDefinition:
+def _definition(place: ReferenceSite) -> SymbolDefinition:
     at = place.at
     lines = f"{at.line}-{at.end_line}" if at.end_line > at.line else ""
     return SymbolDefinition(place.path, at.line, at.col, at.kind, at.symbol, at.text, lines)
@@ -156,7 +156,7 @@ def _grouped(references: list[Reference]) -> list[FileUses]:
     return [FileUses(path, uses) for path, uses in files.items()]
 
 
-def _note(found: Found, name: str) -> str:
+def _note(found: FoundSymbols, name: str) -> str:
     notes = []
     if not found.definitions:
         hint = " (of that name, but not of that qualified one, there are some)" if found.others else ""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from dari.codetools.session import CodeSession
-from dari.codetools.testing.report import RunReport
+from dari.codetools.testing.report import TestReport
 from dari.codetools.testing.request import Framework
 from dari.codetools.testing.service import RunOptions, run_tests
 from dari.core.context import Context
@@ -67,7 +67,7 @@ class TestingTools:
             dict[str, str], Meta(description="environment variables to add; little is inherited (PATH, HOME, LANG …)")
         ] = {},  # noqa: B006
         root: Annotated[str | None, Meta(description="folder inside the workspace; default: all of it")] = None,
-    ) -> RunReport:
+    ) -> TestReport:
         """Run tests, those that touch a change too; returns counts and failures with place, message and traceback."""
         workspace = await self._session.workspace(context, root)
         wanted: Framework | None = None if framework == "auto" else framework

@@ -15,7 +15,7 @@ from dari.codetools.tools.format import FormatTools
 from dari.codetools.tools.lint import LintTools
 from dari.codetools.tools.outline import OutlineTools
 from dari.codetools.tools.refactor import RefactorTools
-from dari.codetools.tools.search import SearchTools
+from dari.codetools.tools.search import CodeSearchTools
 from dari.codetools.tools.symbols import SymbolTools
 from dari.codetools.tools.testing import TestingTools
 from dari.codetools.tools.undo import UndoTools
@@ -26,7 +26,7 @@ FAMILIES = (
     SymbolTools,
     OutlineTools,
     DiffTools,
-    SearchTools,
+    CodeSearchTools,
     FormatTools,
     LintTools,
     TestingTools,

@@ -21,7 +21,7 @@ from dari.codetools.testing.touching.graph import Edges, ImportGraph
 from dari.codetools.testing.touching.node_imports import NodeImports
 from dari.codetools.testing.touching.python_imports import PythonImports
 from dari.codetools.testing.touching.rust_modules import RustModules
-from dari.codetools.testing.touching.sources import Sources
+from dari.codetools.testing.touching.sources import SourceIndex
 from dari.codetools.testing.touching.symbols import (
     Function,
     functions_of,
@@ -76,12 +76,12 @@ def choose_tests(workspace: Workspace, names: Sequence[str], stop: threading.Eve
     for a symbol that is nowhere.
     """
     paths, symbols = split_targets(workspace, names)
-    return _Chooser(Sources(workspace, stop or threading.Event())).choose([one.path for one in paths], symbols)
+    return _Chooser(SourceIndex(workspace, stop or threading.Event())).choose([one.path for one in paths], symbols)
 
 
 def find_named_tests(workspace: Workspace, symbol: str, stop: threading.Event | None = None) -> list[Target]:
     """Tests that are called so: `test_sum`, `TestCart`, `TestCart.test_sum`."""
-    return _Chooser(Sources(workspace, stop or threading.Event())).named(symbol)
+    return _Chooser(SourceIndex(workspace, stop or threading.Event())).named(symbol)
 
 
 class _Wanted(Struct, frozen=True):
@@ -94,7 +94,7 @@ class _Wanted(Struct, frozen=True):
 
 
 class _Chooser:
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: SourceIndex) -> None:
         self._sources = sources
         self._why: dict[Target, tuple[int, str]] = {}
         self._notes: list[str] = []

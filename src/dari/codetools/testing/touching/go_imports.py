@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 
 from dari.codetools.testing.touching.graph import Edges
-from dari.codetools.testing.touching.sources import Sources
+from dari.codetools.testing.touching.sources import SourceIndex
 
 _IMPORTS = re.compile(r'^import\s+(?:\((?P<many>[^)]*)\)|(?:[\w.]+\s+)?"(?P<one>[^"]+)")', re.MULTILINE)
 _MODULE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
 
 class GoImports:
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: SourceIndex) -> None:
         self._sources = sources
         self._files = list(sources.files("go"))
         self._folders: dict[str, list[str]] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dari.codetools.testing.projects import SUFFIXES, read_package
 from dari.codetools.testing.touching.graph import Edges
-from dari.codetools.testing.touching.sources import Sources
+from dari.codetools.testing.touching.sources import SourceIndex
 
 _IMPORT = re.compile(
     r"""(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire(?:\.resolve)?\s*\(\s*|\b(?:jest|vi)\.\w*[mM]ock\s*\(\s*(?:import\(\s*)?)"""
@@ -22,7 +22,7 @@ _CONFIGS = ("tsconfig.json", "tsconfig.base.json", "jsconfig.json")
 
 
 class NodeImports:
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: SourceIndex) -> None:
         self._sources = sources
         self._files = list(sources.files("node"))
         folders = {parent for file in self._files for parent in _parents(file, str(sources.workspace.base))}

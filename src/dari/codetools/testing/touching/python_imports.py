@@ -8,7 +8,7 @@ import re
 from msgspec import Struct
 
 from dari.codetools.testing.touching.graph import Edges
-from dari.codetools.testing.touching.sources import Sources
+from dari.codetools.testing.touching.sources import SourceIndex
 
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<dots>\.*)(?P<module>[\w.]*)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*)"
@@ -30,7 +30,7 @@ class Import(Struct, frozen=True):
 class PythonImports:
     """Regular expressions instead of a parser: 20 times faster, and an import in a docstring only adds a test."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: SourceIndex) -> None:
         self._sources = sources
         self._files: set[str] = set(sources.files("python"))
         self._modules: dict[str, list[str]] = {}

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from dari.codetools.testing.touching.graph import Edges
-from dari.codetools.testing.touching.sources import Sources
+from dari.codetools.testing.touching.sources import SourceIndex
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _HAS_TESTS = re.compile(r"#\[(?:\w+::)?test\b|#\[cfg\(test\)\]|#\[rstest")
@@ -15,7 +15,7 @@ _NAMED_BY_FOLDER = frozenset({"mod", "lib", "main"})
 
 
 class RustModules:
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: SourceIndex) -> None:
         self._sources = sources
         self._files = list(sources.files("rust"))
         self._crates: dict[str, list[str]] = {}

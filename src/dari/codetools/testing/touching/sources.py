@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 _kept: dict[tuple[str, str], tuple[int, int, object]] = {}
 
 
-class Sources:
+class SourceIndex:
     """Keys are absolute paths. `stop` ends a search that nobody waits for any more."""
 
     def __init__(self, workspace: Workspace, stop: threading.Event) -> None:
