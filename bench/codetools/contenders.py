@@ -37,7 +37,7 @@ MCP_GREP = Contender(
 )
 FILESYSTEM = Contender(
     "filesystem",
-    "server-filesystem (names of files only)",
+    "server-filesystem",
     _FILESYSTEM_SERVER / "dist" / "index.js",
     _npm_package(_FILESYSTEM_SERVER),
 )

@@ -76,11 +76,9 @@ def search(plan: Plan) -> Rows:
             pipes[one.name].ask(_call(0, _question(one, PATTERNS[0], plan.tree)[0]))
             settle(pipes[one.name])
         for pattern in PATTERNS:
-            is_first = pattern is PATTERNS[0]
-            contenders = (OURS, RIPGREP, MCP_RIPGREP, MCP_GREP, *((FILESYSTEM,) if is_first else ()))
-            promised = (*targets, Target(FILESYSTEM, "≤", 0.2)) if is_first else targets
+            contenders = (OURS, RIPGREP, MCP_RIPGREP, MCP_GREP)
             name = f"search {FILES:,} files, {pattern.title}, on a running server"
-            wall = Measurement(name, "ms", contenders, promised)
+            wall = Measurement(name, "ms", contenders, targets)
             # Beside the time, which says more of the scheduler on a busy machine.
             cpu = Measurement(f"{name}: processor time", "ms", contenders, ())
             running: list[tuple[Contender, Callable[[], Cost]]] = [(RIPGREP, partial(shell_cost, pattern, plan.tree))]
@@ -97,6 +95,18 @@ def search(plan: Plan) -> Rows:
                     wall.add(one, cost.ms)
                     cpu.add(one, cost.cpu_ms)
             yield from (wall, cpu)
+        named = Measurement(
+            f"files named *.pyi among {FILES:,}, on a running server",
+            "ms",
+            (OURS, FILESYSTEM),
+            (Target(FILESYSTEM, "≤", 0.2),),
+        )
+        asked = {OURS: _NAMES_OF_US, FILESYSTEM: _names_of_filesystem(plan.tree)}
+        yield interleave(
+            named,
+            plan.rounds,
+            [(one, partial(call_ms, pipes[one.name], asked[one], ".pyi", 20)) for one in asked if one.name in pipes],
+        )
 
 
 def lint(plan: Plan) -> Rows:
@@ -191,6 +201,7 @@ def call_cost(pipe: Pipe, question: Json, needle: str, least: int) -> Cost:
         took.append((time.perf_counter() - started) * 1000)
         if str(reply).count(needle) < least:
             raise BenchError(f"{pipe.who} answered {str(reply)[:400]}")
+    time.sleep(0.1)  # what it ran counts when it is waited for
     return Cost(statistics.median(took), (_cpu_ms(pipe.pid) - before_ms) / CALLS)
 
 
@@ -225,7 +236,17 @@ def _question(contender: Contender, pattern: Pattern, tree: Path) -> tuple[Json,
     if contender is MCP_GREP:
         arguments = {"pattern": pattern.text, "paths": [path], "recursive": True, "fixed_strings": not pattern.is_regex}
         return {"name": "grep", "arguments": arguments}, needle
-    return {"name": "search_files", "arguments": {"path": path, "pattern": "**/__init__.py"}}, "__init__.py"
+    return _names_of_filesystem(tree), ".pyi"
+
+
+_NAMES_OF_US: Json = {
+    "name": "crewx_tools_search",
+    "arguments": {"pattern": "", "output": "files", "globs": ["*.pyi"], "maxMatches": 2000, "maxTokens": 100_000},
+}
+
+
+def _names_of_filesystem(tree: Path) -> Json:
+    return {"name": "search_files", "arguments": {"path": str(tree), "pattern": "**/*.pyi"}}
 
 
 def _ruff_ms(file: Path) -> float:
