@@ -92,6 +92,7 @@ def _repository(scratch: Path) -> Path:
         archive.extractall(scratch / "unpacked", filter="data")
     (unpacked,) = (scratch / "unpacked").iterdir()
     shutil.rmtree(unpacked / "docs", ignore_errors=True)
+    _find_own_sources(unpacked)
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     for words in (
         ["init", "-q"],
@@ -100,6 +101,15 @@ def _repository(scratch: Path) -> Path:
     ):
         subprocess.run(["git", *words], cwd=unpacked, env=environment, check=True)
     return unpacked
+
+
+def _find_own_sources(repo: Path) -> None:
+    """Tests import the repository's click and not an installed one, whoever runs them."""
+    file = repo / "pyproject.toml"
+    text, table = file.read_text(), "[tool.pytest.ini_options]\n"
+    if table not in text:
+        raise BenchError(f"{file.name} has no {table.strip()}", f"the tasks are written for {PACKAGE}")
+    file.write_text(text.replace(table, f'{table}pythonpath = ["src"]\n'))
 
 
 def _table(tallies: dict[str, dict[str, Tally]], listed: dict[str, int]) -> str:

@@ -121,6 +121,21 @@ async def test_what_is_left_is_counted_and_named(tmp_path: Path) -> None:
             "refactor", op="rename", symbol={"name": "total_price"}, newName="sum_up", docs=True
         )
         assert any('"""Sum items; see sum_up."""' in edit["diff"] for edit in documented["edits"])
+        assert [note.split(" are left")[0] for note in documented["notes"]] == [
+            "1 mentions of 'total_price' in documents"
+        ]
+
+
+async def test_docs_renames_comments_docstrings_and_strings_also_in_files_that_only_mention_the_name(
+    tmp_path: Path,
+) -> None:
+    other = '# ``total_price`` counts\ndef test():\n    """:func:`shop.cart.total_price`, not total_prices"""\n'
+    root = write_tree(tmp_path / "root", {**PROJECT, "tests/test_other.py": other + "    x = 'a.total_price'\n"})
+    async with code_tools(root) as tools:
+        await refactored(tools, op="rename", symbol={"name": "total_price"}, newName="sum_up", docs=True)
+    text = (root / "tests/test_other.py").read_text()
+    assert text.count("sum_up") == 3 and "total_prices" in text and "total_price`" not in text
+    check_runs(root)
 
 
 async def test_nothing_is_written_beside_the_files_that_change(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""25 symbols renamed in real packages: their own suites pass afterwards, and undo leaves trees that git calls clean."""
+"""25 symbols renamed and 17 moved in real packages: their suites pass, and undo leaves trees that git calls clean."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Package(Struct, frozen=True):
     renames: tuple[tuple[Symbol | str, str], ...]
     path: str = "."
     """Where it is imported from."""
+    moves: tuple[tuple[str, str], ...] = ()
 
 
 PACKAGES = (
@@ -37,6 +38,10 @@ PACKAGES = (
             ("cachetools._descriptor", "_binding"),
         ),
         "src",
+        moves=(
+            ("cachetools.keys.typedkey", "src/cachetools/_typed.py"),
+            ("cachetools.LFUCache", "src/cachetools/_lfu.py"),
+        ),
     ),
     Package(
         "h11-0.16.0",
@@ -47,6 +52,12 @@ PACKAGES = (
             ("Connection.receive_data", "feed"),
             ("h11._util.validate", "match_or_raise"),
             ("h11._receivebuffer", "_input"),
+        ),
+        moves=(
+            ("h11._util.bytesify", "h11/_bytes.py"),
+            ("h11._headers.normalize_and_validate", "h11/_normal.py"),
+            ("h11._headers.get_comma_header", "h11/_comma.py"),
+            ("h11._util.Sentinel", "h11/_sentinel.py"),
         ),
     ),
     Package(
@@ -59,6 +70,11 @@ PACKAGES = (
             ("_signatures.expand_sig", "widen_signature"),
             ("EqualityHashKey", "ByValueKey"),
         ),
+        moves=(
+            ("toolz._signatures.expand_sig", "toolz/_expand.py"),
+            ("toolz.itertoolz.pluck", "toolz/recipes.py"),
+            ("toolz.functoolz.flip", "toolz/_flip.py"),
+        ),
     ),
     Package(
         "tomlkit-0.15.2",
@@ -69,6 +85,11 @@ PACKAGES = (
             ("items.Key.is_dotted", "has_dots"),
             ("escape_string", "escape_text"),
             ("tomlkit._utils", "_text"),
+        ),
+        moves=(
+            ("tomlkit._utils.escape_string", "tomlkit/_escape.py"),
+            ("tomlkit.items.Trivia", "tomlkit/_trivia.py"),
+            ("tomlkit.exceptions.KeyAlreadyPresent", "tomlkit/_errors.py"),
         ),
     ),
     Package(
@@ -88,6 +109,13 @@ PACKAGES = (
             ("click._textwrap", "_wrapping"),
         ),
         "src",
+        moves=(
+            ("click.utils.get_app_dir", "src/click/_app_dir.py"),
+            ("click._compat.term_len", "src/click/_textwrap.py"),
+            ("click.formatting.measure_table", "src/click/_tables.py"),
+            ("click.formatting.HelpFormatter", "src/click/_help.py"),
+            ("click._compat.strip_ansi", "src/click/_ansi.py"),
+        ),
     ),
 )
 
@@ -111,6 +139,24 @@ async def test_renamed_symbols_leave_the_suite_passing_and_undo_leaves_the_tree_
             assert done["applied"], (name, done)
             tokens.append(done["undoToken"])
         assert git(root, "status", "--porcelain")
+        run_suite(root, package)
+        for token in reversed(tokens):
+            await tools.call("undo", undoToken=token)
+    assert git(root, "status", "--porcelain", "--ignored") == ""
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.folder)
+@pytest.mark.timeout(240)
+async def test_moved_symbols_leave_the_suite_passing_and_undo_leaves_the_tree_clean(
+    tmp_path: Path, package: Package
+) -> None:
+    root = make_repository(tmp_path, package)
+    tokens: list[str] = []
+    async with code_tools(root) as tools:
+        for name, to in package.moves:
+            done = await tools.call("refactor", op="move", symbol={"name": name}, to=to, dryRun=False)
+            assert done["applied"], (name, done)
+            tokens.append(done["undoToken"])
         run_suite(root, package)
         for token in reversed(tokens):
             await tools.call("undo", undoToken=token)

@@ -34,7 +34,7 @@ def rename_in_all(text: str, old: str, new: str) -> str:
     if new not in names or old in names:
         return text
     lines = text.splitlines(keepends=True)
-    for node in sorted(_exported(ast.parse(text), old), key=lambda one: (one.lineno, one.col_offset), reverse=True):
+    for node in sorted(exported(ast.parse(text), old), key=lambda one: (one.lineno, one.col_offset), reverse=True):
         row = lines[node.lineno - 1].encode()
         assert node.end_col_offset is not None
         literal = row[node.col_offset : node.end_col_offset].decode()
@@ -44,7 +44,8 @@ def rename_in_all(text: str, old: str, new: str) -> str:
     return "".join(lines)
 
 
-def _exported(tree: ast.Module, name: str) -> Iterator[ast.Constant]:
+def exported(tree: ast.Module, name: str) -> Iterator[ast.Constant]:
+    """The name as it is written in `__all__`, wherever the module adds to it."""
     for node in tree.body:
         value: ast.AST | None = None
         if isinstance(node, ast.Assign):

@@ -1,12 +1,12 @@
-"""Where a name is written in strings, comments and documents: counted, since a rename leaves them alone."""
+"""Where a name is written in strings, comments and documents: counted, or renamed where that is asked for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from dari.codetools.refactor.sources import Source, language_of, read_sources
-from dari.codetools.workspace import Workspace
+from dari.codetools.workspace import Workspace, WorkspacePath
 
 _PROSE = (".md", ".rst", ".txt", ".toml", ".cfg", ".ini", ".yaml", ".yml", ".json", ".html", ".adoc", ".pyi", ".ipynb")
 _TEXTS = re.compile(
@@ -19,11 +19,19 @@ _MAX_SHOWN = 5
 _MAX_FILE_CHARS = 1_000_000
 
 
-def count_mentions(name: str, workspace: Workspace, include_ignored: bool = False) -> list[str]:
-    """One note, or none."""
+def rename_mentions(text: str, old: str, new: str) -> str:
+    """The name in comments and strings of Python code, wherever it stands there as a word."""
+    word = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)")
+    return _TEXTS.sub(lambda found: word.sub(new, found[0]), text)
+
+
+def count_mentions(
+    name: str, workspace: Workspace, include_ignored: bool = False, *, in_python: bool = True
+) -> list[str]:
+    """One note, or none. `in_python`: also in comments and strings of code."""
 
     def wants(file: str) -> bool:
-        return file.lower().endswith(_PROSE) or language_of(file) == "python"
+        return file.lower().endswith(_PROSE) or (in_python and language_of(file) == "python")
 
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     places: list[str] = []
@@ -35,7 +43,26 @@ def count_mentions(name: str, workspace: Workspace, include_ignored: bool = Fals
     if not count:
         return []
     shown = ", ".join(places) + (" …" if count > len(places) else "")
-    return [f"{count} mentions of {name!r} in strings, comments and documents are left ({shown})"]
+    where = "strings, comments and documents" if in_python else "documents"
+    return [f"{count} mentions of {name!r} in {where} are left ({shown})"]
+
+
+def find_dotted(
+    modules: Iterable[str], name: str, workspace: Workspace, texts: Mapping[WorkspacePath, str]
+) -> list[str]:
+    """Where `module.name` or `module:name` is written; `texts` are files as they will be."""
+
+    def wants(file: str) -> bool:
+        return file.lower().endswith(_PROSE) or language_of(file) == "python"
+
+    owner = "|".join(re.escape(one) for one in modules)
+    dotted = re.compile(rf"(?<![\w.])(?:{owner})[.:]{re.escape(name)}(?!\w)")
+    found = []
+    for source in read_sources(workspace.files(["."], wants=wants), workspace, name):
+        text = texts.get(source.path, source.text)
+        lines = text.splitlines() if len(text) <= _MAX_FILE_CHARS else []
+        found += [f"{workspace.show(source.path)}:{at}" for at, line in enumerate(lines, 1) if dotted.search(line)]
+    return found
 
 
 def _texts(source: Source) -> Iterator[tuple[int, str]]:

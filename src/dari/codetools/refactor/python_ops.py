@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -17,9 +15,10 @@ from dari.codetools.refactor.annotations import is_annotated
 from dari.codetools.refactor.exports import module_names, rename_in_all
 from dari.codetools.refactor.import_names import rename_imported
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
-from dari.codetools.refactor.mentions import count_mentions
+from dari.codetools.refactor.mentions import count_mentions, rename_mentions
+from dari.codetools.refactor.move_symbol import move_symbol
 from dari.codetools.refactor.python_symbols import Place, definitions, find_place, module_name
-from dari.codetools.refactor.sources import Source, check_parses, find_syntax_error, language_of, planned, read_sources
+from dari.codetools.refactor.sources import Source, check_parses, find_syntax_error, planned, read_sources
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput, NotFound
 
@@ -72,7 +71,6 @@ def rename(job: Job, workspace: Workspace) -> Plan:
             job.new_name,
             in_hierarchy=True,
             unsure=decide,
-            docs=job.renames_docs,
             resources=[
                 _resource(project, one, workspace) for one in wanted if one is place.source or _may_use(one, old, place)
             ],
@@ -84,6 +82,12 @@ def rename(job: Job, workspace: Workspace) -> Plan:
     if place.offset is not None:
         texts = _follow_imports(texts, wanted, place, old, job.new_name, unsure, workspace)
         texts = {source: rename_in_all(text, old, job.new_name) for source, text in texts.items()}
+    if job.renames_docs:
+        for source in (one for one in wanted if old in one.text):
+            before = texts.get(source, source.text)
+            if (text := rename_mentions(before, old, job.new_name)) != before:
+                check_parses(source, text, workspace.show(source.path))
+                texts[source] = text
     files = _plan(texts, moves, workspace)
     notes = _notes(unsure, job, old, workspace, [one for one in wanted if _may_use(one, old, place)])
     return Plan(files, notes, _engine(), f"rename {old} to {job.new_name}")
@@ -123,29 +127,19 @@ def move(job: Job, workspace: Workspace) -> Plan:
         raise InvalidInput("to is missing", "name the module (a .py file) for a symbol, or the folder for a module")
     sources = _python_sources(job, workspace)
     place = find_place(job.symbol, sources, workspace)
+    if place.offset is not None:
+        return move_symbol(job, workspace, sources, place)
     target = workspace.locate(job.to)
-    with _snapshot(target, place, workspace, sources) as (base, copied), _open_project(base, copied) as project:
+    with _open_project(workspace.base, sources) as project:
         from rope.refactor.move import create_move
 
-        refactoring = create_move(project, _resource(project, place.source, workspace), place.offset)
-        name = _relative(target, workspace)
-        destination = project.get_resource(name)
-        if place.offset is None and not destination.is_folder():
+        refactoring = create_move(project, _resource(project, place.source, workspace), None)
+        destination = project.get_resource(_relative(target, workspace))
+        if not destination.is_folder():
             raise InvalidInput(f"to must be a folder for a module, got {job.to!r}", "a module keeps its name")
-        if place.offset is not None and not hasattr(refactoring, "old_name"):
-            raise InvalidInput("a method cannot be moved to another module", "move its class, or rewrite it")
-        resources = [_resource(project, one, workspace) for one in copied]
-        if not destination.is_folder() and destination not in resources:
-            resources.append(destination)
+        resources = [_resource(project, one, workspace) for one in sources]
         contents, moves = _collect(refactoring.get_changes(destination, resources=resources))
-    known = {one.path for one in sources}
-    made = [WorkspacePath(target.root, target.relative)] if place.offset is not None and target not in known else []
-    texts = _texts(contents, sources, workspace)
-    files = _plan(texts, moves, workspace)
-    for path in made:
-        text = contents.get(_relative(path, workspace))
-        if text is not None:
-            files.append(PlannedFile(os.fsencode(path.absolute), hash_content(None), text.encode()))
+    files = _plan(_texts(contents, sources, workspace), moves, workspace)
     return Plan(files, [], _engine(), f"move {place.name} to {job.to}")
 
 
@@ -356,33 +350,8 @@ def _notes(
         shown = ", ".join(places[:_MAX_SHOWN]) + (" …" if len(places) > _MAX_SHOWN else "")
         did = "renamed" if job.renames_unsure else "left: unsure true renames them"
         notes.append(f"{len(places)} uses of {old!r} on objects of unknown type were {did} ({shown})")
-    if not job.renames_docs:
-        notes += count_mentions(old, workspace, job.include_ignored)
+    notes += count_mentions(old, workspace, job.include_ignored, in_python=not job.renames_docs)
     broken = [workspace.show(one.path) for one in sources if find_syntax_error(one.text, "python")]
     if broken:
         notes.append(f"files that do not parse were not looked into: {', '.join(broken[:_MAX_SHOWN])}")
     return notes
-
-
-@contextmanager
-def _snapshot(
-    target: WorkspacePath, place: Place, workspace: Workspace, sources: Sequence[Source]
-) -> Iterator[tuple[Path, list[Source]]]:
-    """The base; for a module that does not exist yet a private copy of the Python files with it, empty."""
-    if place.offset is None or target.absolute.exists():
-        yield workspace.base, list(sources)
-        return
-    if language_of(target.relative) != "python":
-        raise InvalidInput(f"to must be a Python file for a symbol, got {target.relative!r}", "for example pkg/new.py")
-    folder = Path(tempfile.mkdtemp(prefix="dari-refactor-"))
-    try:
-        for source in sources:
-            copy = folder / _relative(source.path, workspace)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(source.data)
-        made = folder / _relative(target, workspace)
-        made.parent.mkdir(parents=True, exist_ok=True)
-        made.write_bytes(b"")
-        yield folder, list(sources)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
