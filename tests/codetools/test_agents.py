@@ -129,3 +129,67 @@ def test_a_yaml_bomb_and_a_python_object_are_harmless(tmp_path: Path) -> None:
     (tmp_path / "crewx.yaml").write_text("agents: !!python/object/apply:os.system ['touch here']")
     assert "crewx/claude" in listed(tmp_path)
     assert not (tmp_path / "here").exists()
+
+
+def outside(folder: Path) -> Path:
+    """Files of the person beside the project, which a hostile project would like to show."""
+    (folder / "agents").mkdir(parents=True)
+    (folder / "agents/mine.md").write_text("---\nname: outsider\ndescription: OUTSIDE\n---\n")
+    (folder / "crewx.yaml").write_text("agents: [{id: outsider, description: OUTSIDE}]")
+    (folder / "key").write_text("root: [OUTSIDE: x\n: - y\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        ("crewx.yaml", "crewx.yaml"),
+        ("crewx.yaml", "key"),
+        (".claude/agents", "agents"),
+        (".claude/agents/mine.md", "agents/mine.md"),
+        (".claude", "."),
+        (".codex/agents/key.toml", "key"),
+    ],
+)
+def test_links_that_lead_out_of_the_project_are_not_read(tmp_path: Path, link: str, target: str) -> None:
+    place = tmp_path / "project" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside(tmp_path / "outside") / target)
+    agents, problems = list_agents(Workspace([tmp_path / "project"]), {"HOME": str(tmp_path / "home")})
+    assert "OUTSIDE" not in str((agents, problems))
+    assert [agent.id for agent in agents] == ["claude", "gemini", "copilot"]
+
+
+def test_links_inside_the_project_and_in_the_home_folder_are_read(tmp_path: Path) -> None:
+    (tmp_path / "project/kept").mkdir(parents=True)
+    (tmp_path / "project/kept/agent.md").write_text(CLAUDE)
+    (tmp_path / "project/.claude").mkdir()
+    (tmp_path / "project/.claude/agents").symlink_to("../kept")
+    (tmp_path / "home/.gemini").mkdir(parents=True)
+    (tmp_path / "home/.gemini/agents").symlink_to(outside(tmp_path / "dotfiles") / "agents")
+    found = listed(tmp_path / "project", tmp_path / "home")
+    assert {"claude-code/reviewer", "gemini/outsider"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["!!timestamp x", "!!bool x", '!!int ""', '!!float ""', "0x" + "f" * 20_000, ":".join(["1"] * 3000), "2020-99-99"],
+)
+def test_values_that_yaml_cannot_read_cost_the_file_and_not_the_list(tmp_path: Path, name: str) -> None:
+    (tmp_path / "crewx.yaml").write_text(f"agents:\n  - id: odd\n    name: {name}\n")
+    agents, problems = list_agents(Workspace([tmp_path]), {})
+    assert [one.path for one in problems] == ["crewx.yaml"] or agents[-1].name == "odd"
+
+
+def test_merge_keys_that_double_are_refused_early(tmp_path: Path) -> None:
+    levels = "".join(f"m{i}: &m{i}\n  <<: [*m{i - 1}, *m{i - 1}]\n" for i in range(1, 40))
+    (tmp_path / "crewx.yaml").write_text(f"m0: &m0 {{a: 1}}\n{levels}agents: []\n")
+    _, problems = list_agents(Workspace([tmp_path]), {})
+    assert "merge" in problems[0].message
+
+
+def test_what_is_not_yaml_is_not_quoted(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("TOKEN: [SECRET-TOKEN: x\n: - y\n")
+    with pytest.raises(InvalidInput) as refused:
+        listed(tmp_path, config=".env")
+    assert "SECRET-TOKEN" not in str(refused.value) and "line" in str(refused.value)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from dari.codetools.workspace import Workspace
-from dari.errors import InvalidInput, NotFound, Unavailable
+from dari.errors import DariError, InvalidInput, NotFound, Unavailable
 from dari.installation import install_extra
 from dari.paths import read_regular
 
@@ -23,6 +25,8 @@ MAX_FILE_BYTES = 1 << 20
 MAX_AGENTS = 500
 MAX_TEXT_CHARS = 400
 MAX_ITEMS = 50
+MAX_MERGED = 100_000
+"""Entries of all mappings of a YAML file, with those that merge keys repeat."""
 CONFIG_VARIABLE = "CREWX_CONFIG"
 CONFIG_NAMES = ("crewx.yaml", "crewx.yml", "agents.yaml", "agents.yml")
 
@@ -71,34 +75,50 @@ def list_agents(
     """All agents that can be found, and the files that could not be read. Blocks on files for a moment."""
     problems: list[AgentProblem] = []
     agents = {agent.id: agent for agent in BUILT_IN}
-    if (path := _crewx_file(workspace, environ, config)) is not None:
+    if (file := _crewx_file(workspace, environ, config)) is not None:
         try:
-            agents |= {agent.id: agent for agent in _read_crewx(path, _shown(path, workspace))}
-        except (InvalidInput, Unavailable, OSError) as error:
+            agents |= {agent.id: agent for agent in _read_crewx(file)}
+        except (DariError, OSError) as error:
             if config is not None:
                 raise
-            problems.append(AgentProblem(_shown(path, workspace), str(error)))
+            problems.append(AgentProblem(file.source, str(error)))
     found = [*agents.values(), *_of_other_tools(workspace, environ, problems)]
     return found[:MAX_AGENTS], problems
 
 
-def _crewx_file(workspace: Workspace, environ: Mapping[str, str], config: str | None) -> Path | None:
+class _File(Struct, frozen=True):
+    """A file with agents. `inside` is where names of the workspace lead; a person's own files lead where they like."""
+
+    source: str
+    path: Path
+    inside: Workspace | None = None
+
+    def read(self) -> bytes:
+        """Denied for a file of the project that is a link to somewhere else: its content is not the project's."""
+        if self.inside is None:
+            return read_regular(self.path, MAX_FILE_BYTES)
+        return self.inside.read(self.inside.locate(str(self.path)), MAX_FILE_BYTES)
+
+
+def _crewx_file(workspace: Workspace, environ: Mapping[str, str], config: str | None) -> _File | None:
     """Only files of the workspace, except the one that the person's own environment names."""
     if config is not None:
         found = workspace.locate(config).absolute
         if not found.is_file():
             raise NotFound(f"{config} does not exist", "name a crewx.yaml, or leave config out")
-        return found
+        return _File(config, found, workspace)
     if named := environ.get(CONFIG_VARIABLE, "").strip():
-        return workspace.base / named
+        is_inside = not os.path.isabs(named) and not os.path.normpath(named).startswith("..")
+        return _File(named, workspace.base / named, workspace if is_inside else None)
     for name in CONFIG_NAMES:
         if (path := workspace.base / name).is_file():
-            return path
+            return _File(name, path, workspace)
     return None
 
 
-def _read_crewx(path: Path, source: str) -> Iterator[Agent]:
-    document = _parse_yaml(read_regular(path, MAX_FILE_BYTES), source)
+def _read_crewx(file: _File) -> Iterator[Agent]:
+    source = file.source
+    document = _parse_yaml(file.read(), source)
     listed = document.get("agents") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise InvalidInput(f"{source} has no list of agents", "begin with `agents:` and a list below it")
@@ -146,30 +166,45 @@ def _of_other_tools(workspace: Workspace, environ: Mapping[str, str], problems: 
     """A project's agents before the person's: of two of one name the project's counts, as in those tools."""
     seen: set[tuple[str, str]] = set()
     home = environ.get("HOME", "")
-    bases = [workspace.base, *([Path(home)] if os.path.isabs(home) else [])]
-    for base in bases:
+    folders = [(workspace.base, True), *([(Path(home), False)] if os.path.isabs(home) else [])]
+    for base, is_project in folders:
         for folder, tool, suffix in _FOLDERS:
-            for path in _files(base / folder, suffix):
-                source = _shown(path, workspace)
+            for file in (
+                _project_files(workspace, folder, suffix, problems) if is_project else _files(base, folder, suffix)
+            ):
                 try:
-                    agent = _read_markdown(path, tool, source) if suffix == ".md" else _read_toml(path, tool, source)
-                except (InvalidInput, Unavailable, OSError) as error:
-                    problems.append(AgentProblem(source, str(error)))
+                    agent = _read_markdown(file, tool) if suffix == ".md" else _read_toml(file, tool)
+                except (DariError, OSError) as error:
+                    problems.append(AgentProblem(file.source, str(error)))
                     continue
                 if agent is not None and (tool, agent.id) not in seen:
                     seen.add((tool, agent.id))
                     yield agent
 
 
-def _files(folder: Path, suffix: str) -> list[Path]:
+def _project_files(workspace: Workspace, folder: str, suffix: str, problems: list[AgentProblem]) -> list[_File]:
+    """Links out of the project are not followed: whoever wrote them chose what of this machine is shown."""
+    if not os.path.lexists(workspace.base / folder):
+        return []
     try:
-        return sorted(path for path in folder.rglob(f"*{suffix}") if path.is_file())[:MAX_AGENTS]
+        found = workspace.files([folder], wants=lambda name: name.endswith(suffix), include_ignored=True)
+        return [_File(workspace.show(path), path.absolute, workspace) for path in islice(found, MAX_AGENTS)]
+    except DariError as error:
+        problems.append(AgentProblem(folder, error.message))
+        return []
+
+
+def _files(base: Path, folder: str, suffix: str) -> list[_File]:
+    try:
+        found = islice((base / folder).rglob(f"*{suffix}"), MAX_AGENTS)
+        return [_File(str(path), path) for path in sorted(found) if path.is_file()]
     except OSError:
         return []
 
 
-def _read_markdown(path: Path, tool: str, source: str) -> Agent | None:
-    text = read_regular(path, MAX_FILE_BYTES).decode("utf-8", "replace")
+def _read_markdown(file: _File, tool: str) -> Agent | None:
+    source = file.source
+    text = file.read().decode("utf-8", "replace")
     lines = text.removeprefix("\ufeff").splitlines()
     if not lines or lines[0].strip() != "---" or "---" not in (rest := [line.strip() for line in lines[1:]]):
         return None  # a note beside the agents
@@ -187,9 +222,10 @@ def _read_markdown(path: Path, tool: str, source: str) -> Agent | None:
     )
 
 
-def _read_toml(path: Path, tool: str, source: str) -> Agent | None:
+def _read_toml(file: _File, tool: str) -> Agent | None:
+    source = file.source
     try:
-        head = tomllib.loads(read_regular(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
+        head = tomllib.loads(file.read().decode("utf-8", "replace"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidInput(f"{source} is not TOML: {error}", "correct the file") from error
     id = _text(head.get("name"))
@@ -205,11 +241,35 @@ def _parse_yaml(data: bytes, source: str) -> Any:
         import yaml
     except ImportError as error:
         raise Unavailable(f"{source} is YAML, and PyYAML is not installed", install_extra("codetools")) from error
+    # PyYAML raises whatever its own code runs into: `!!int ""` is an IndexError, `!!bool x` a KeyError.
     try:
-        return yaml.safe_load(data)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        fact = " ".join(str(error).split())[:200]
-        raise InvalidInput(f"{source} is not YAML: {fact}", "correct the file") from error
+        return _loader()(data).get_single_data()
+    except yaml.MarkedYAMLError as error:
+        # Not its `str`, which quotes the file: what is not YAML may be anything, a key too.
+        at = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise InvalidInput(f"{source} is not YAML: {_text(error.problem)}{at}", "correct the file") from error
+    except RecursionError as error:
+        raise InvalidInput(f"{source} is nested too deep", "correct the file") from error
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise InvalidInput(f"{source} is not YAML: {type(error).__name__}", "correct the file") from error
+
+
+@cache
+def _loader() -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Merge keys (`<<`) double with each level: 27 lines of them would take hours."""
+
+        merged = 0
+
+        def flatten_mapping(self, node: Any) -> None:
+            super().flatten_mapping(node)
+            self.merged += len(node.value)
+            if self.merged > MAX_MERGED:
+                raise yaml.constructor.ConstructorError(None, None, "too many merge keys", node.start_mark)
+
+    return Loader
 
 
 def _texts(value: Any) -> list[str]:
@@ -224,7 +284,10 @@ def _texts(value: Any) -> list[str]:
 def _text(value: Any) -> str:
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return ""
-    text = " ".join(str(value)[: MAX_TEXT_CHARS * 4].split())
+    try:
+        text = " ".join(str(value)[: MAX_TEXT_CHARS * 4].split())
+    except ValueError:  # an integer of more digits than Python prints
+        return ""
     return text if len(text) <= MAX_TEXT_CHARS else text[: MAX_TEXT_CHARS - 1] + "…"
 
 
@@ -243,8 +306,3 @@ def _address(value: Any) -> str:
     except ValueError:
         return ""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.scheme else text
-
-
-def _shown(path: Path, workspace: Workspace) -> str:
-    base = str(workspace.base) + "/"
-    return str(path).removeprefix(base)
