@@ -201,3 +201,25 @@ async def test_no_private_folder_is_left_when_git_fails(tmp_path: Path, monkeypa
         with pytest.raises(DariError):
             await tools.call("diff")
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("trick", ["commondir", "folders", "branch", "log"])
+async def test_history_of_another_repository_is_not_shown(tmp_path: Path, trick: str) -> None:
+    other = new_repository(tmp_path / "other", {"plan.txt": "PRIVATE\n"}) / ".git"
+    root = new_repository(tmp_path / "r", {"a.py": "x = 1\n"})
+    own = root / ".git"
+    branch = git(root, "symbolic-ref", "HEAD").strip()
+    if trick == "commondir":
+        (own / "commondir").write_text(f"{other}\n")
+    elif trick == "folders":
+        for name in ("objects", "refs"):
+            (own / name).rename(own / f"old-{name}")
+            (own / name).symlink_to(other / name)
+    else:
+        (own / "objects/info/alternates").write_text(f"{other}/objects\n")
+        name = branch if trick == "branch" else f"logs/{branch}"
+        (own / name).unlink()
+        (own / name).symlink_to(other / name)
+    async with code_tools(root) as tools:
+        with pytest.raises(Denied):
+            await tools.call("diff", since=branch)

@@ -7,6 +7,7 @@ and diff drivers, fsmonitor, hooks, aliases, pagers and remotes of the repositor
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
@@ -126,6 +127,10 @@ async def find_repository(git: Git, folder: Path) -> Repository | None:
         raise Denied(f"the repository of {folder} names another work tree", "core.worktree must be a folder above it")
     if top not in own.parents and not _belongs(own, top):
         raise Denied(f"{top}/.git leads to {own}, which does not lead back", "repair it: git worktree repair")
+    if common != own and own.parent != common / "worktrees":
+        raise Denied(f"{own}/commondir leads to {common}, which does not lead back", "repair it: git worktree repair")
+    if link := await asyncio.to_thread(_link_out, own, common):
+        raise Denied(f"{link} leads out of the repository", "put the files themselves there, or clone it anew")
     listed = await git.run(("config", "--list", "--null", "--includes"), folder)
     return Repository(top, own, common, lines[3], _kept(listed))
 
@@ -137,6 +142,22 @@ def _belongs(own: Path, top: Path) -> bool:
     lines = _head_of(own / "config").splitlines()
     named = [line.partition("=")[2].strip() for line in lines if line.strip().lower().startswith("worktree")]
     return any(os.path.realpath(own / one) == str(top) for one in named)
+
+
+def _link_out(own: Path, common: Path) -> str:
+    """A symbolic link in a git folder to somewhere else, such as to branches of another repository: its history would
+    be shown as that of this one. Empty where there is none."""
+    inside = tuple(os.path.join(one, "") for one in {own, common})
+    for folder in {own, common}:
+        for top, depth in ((folder, 1), (folder / "objects", 1), (folder / "refs", 20), (folder / "logs", 20)):
+            for at, folders, files in os.walk(top):
+                for name in (*folders, *files):
+                    path = os.path.join(at, name)
+                    if os.path.islink(path) and not os.path.realpath(path).startswith(inside):
+                        return path
+                if at.count("/") - str(top).count("/") + 1 >= depth:
+                    folders.clear()
+    return ""
 
 
 def _head_of(path: Path) -> str:

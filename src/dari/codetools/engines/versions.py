@@ -11,6 +11,7 @@ import msgspec
 from dari.codetools.engines.locate import Engine
 from dari.codetools.session import CodeSession
 from dari.errors import DariError
+from dari.paths import read_regular
 
 _TIMEOUT_S = 10.0
 _NUMBER = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
@@ -43,9 +44,8 @@ def _packaged_version(program: Path) -> str:
         if folder.name == "node_modules":
             break
         try:
-            with open(folder / "package.json", "rb") as file:
-                manifest = msgspec.json.decode(file.read(_MAX_MANIFEST_BYTES))
-        except (OSError, msgspec.MsgspecError):
+            manifest = msgspec.json.decode(read_regular(folder / "package.json", _MAX_MANIFEST_BYTES))
+        except (OSError, msgspec.MsgspecError, RecursionError):
             continue
         if isinstance(manifest, dict) and isinstance(version := manifest.get("version"), str):
             return version

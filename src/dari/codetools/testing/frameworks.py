@@ -18,6 +18,7 @@ from dari.codetools.testing.request import Framework, RunRequest
 from dari.codetools.testing.unittest_run import run_unittest
 from dari.codetools.workspace import Workspace
 from dari.errors import Unavailable
+from dari.paths import read_regular
 
 _MAX_READ_BYTES = 1 << 20
 _RUNNERS: Mapping[Framework, Callable[[RunRequest, RunLog], Awaitable[None]]] = {
@@ -67,9 +68,8 @@ def _speaks_of_pytest(project: Path) -> bool:
         return True
     for name in ("pyproject.toml", "setup.cfg", "tox.ini", "setup.py", "requirements.txt", "requirements-dev.txt"):
         try:
-            with (project / name).open("rb") as file:
-                if b"pytest" in file.read(_MAX_READ_BYTES):
-                    return True
+            if b"pytest" in read_regular(project / name, _MAX_READ_BYTES):
+                return True
         except OSError:
             continue
     return False

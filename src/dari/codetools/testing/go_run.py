@@ -14,12 +14,16 @@ from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signa
 from dari.codetools.testing.report import FailedTest, RunLog
 from dari.codetools.testing.request import RunRequest, Target
 from dari.codetools.testing.targets import to_id
+from dari.errors import InvalidInput
+from dari.paths import read_regular
 from dari.process.run import ProgramRun
+from dari.text.regex import GuardedRegex
 
 INSTALL = "apt install golang-go, brew install go, or https://go.dev/dl"
 PASSED_ON = ("GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOPRIVATE", "GOROOT", "GOTOOLCHAIN", "GOSUMDB")
 VERSION_TIMEOUT_S = 20.0
 _MAX_TEST_OUTPUT_CHARS = 16_000
+_MAX_SOURCE_BYTES = 4 << 20
 _TEST_FUNCTION = re.compile(r"^func\s+((?:Test|Example|Fuzz)\w*)\s*\(", re.MULTILINE)
 _PLACE = re.compile(r"^\s*(?P<path>[^\s:]+\.go):(?P<line>\d+)(?::\d+)?: (?P<text>.*)$", re.MULTILINE)
 _FRAME = re.compile(r"^\t(?P<path>/\S+\.go):(?P<line>\d+)", re.MULTILINE)
@@ -214,8 +218,9 @@ def _names_of(request: RunRequest) -> str | None:
         names += [target.test] if target.test else _functions_in(target.path)
     if request.keyword:
         try:
-            names = [name for name in names if re.search(request.keyword, name)]
-        except re.error:
+            keyword = GuardedRegex(request.keyword, total_s=1.0)
+            names = [name for name in names if keyword.search(name)]
+        except InvalidInput:
             return request.keyword
     if len(names) == 1:
         return "/".join(f"^{_escape(part)}$" for part in names[0].split("/"))
@@ -229,7 +234,7 @@ def _is_narrow(target: Target) -> bool:
 
 def _functions_in(path: Path) -> list[str]:
     try:
-        return _TEST_FUNCTION.findall(path.read_text(encoding="utf-8", errors="replace"))
+        return _TEST_FUNCTION.findall(read_regular(path, _MAX_SOURCE_BYTES).decode("utf-8", "replace"))
     except OSError:
         return []
 
@@ -246,7 +251,7 @@ def _parents(key: str) -> Iterator[str]:
 
 def _module_name(project: Path) -> str:
     try:
-        text = (project / "go.mod").read_text(encoding="utf-8", errors="replace")
+        text = read_regular(project / "go.mod", _MAX_SOURCE_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     found = re.search(r'^module\s+"?([^\s"]+)', text, re.MULTILINE)

@@ -17,13 +17,19 @@ from dari.codetools.testing.pytest_run import IN_PROJECT
 from dari.codetools.testing.report import FailedTest, Outcome, RunLog, clean
 from dari.codetools.testing.request import RunRequest, Target
 from dari.codetools.testing.targets import to_id
-from dari.errors import Unavailable
+from dari.errors import InvalidInput, Unavailable
+from dari.paths import read_regular
 from dari.process.run import ProgramRun
+from dari.text.regex import GuardedRegex, PatternTooSlow
 
-_FRAME = re.compile(r"^\s+at (?:(?P<name>.+?) \()?(?:file://)?(?P<path>[^():\s]+):(?P<line>\d+):\d+\)?$", re.MULTILINE)
-_ANY_FRAME = re.compile(r"^\s+at .+$", re.MULTILINE)
-_EXPECTED = re.compile(r"^\s*(?:Expected|Received)[^:\n]*: .+$", re.MULTILINE)
+_FRAME = re.compile(
+    r"^[ \t]+at (?:(?P<name>.+?) \()?(?:file://)?(?P<path>[^():\s]+):(?P<line>\d+):\d+\)?$", re.MULTILINE
+)
+_ANY_FRAME = re.compile(r"^[ \t]+at .+$", re.MULTILINE)
+_EXPECTED = re.compile(r"^[ \t]*(?:Expected|Received)[^:\n]*: .+$", re.MULTILINE)
 _BETWEEN_NAMES = " > "
+_MAX_MANIFEST_BYTES = 1 << 20
+_MAX_SAID_CHARS = 64_000
 _NO_FILES = re.compile(r"No test files found|No tests found", re.IGNORECASE)
 
 
@@ -118,7 +124,10 @@ class _NodeRun:
 
     def _is_left_out(self, name: str) -> bool:
         """Both frameworks report the tests that a pattern leaves out as skipped."""
-        return self._chosen is not None and not self._chosen.search(name.replace(_BETWEEN_NAMES, " "))
+        try:
+            return self._chosen is not None and not self._chosen.search(name[:1000].replace(_BETWEEN_NAMES, " "))
+        except PatternTooSlow:
+            return False
 
     def _id(self, event: Event) -> str:
         path = str(event.get("path") or "")
@@ -133,17 +142,17 @@ class _NodeRun:
 
     def _failure(self, event: Event, *, is_error: bool = False) -> FailedTest:
         first: Mapping[str, Any] = next(iter(event.get("failures") or []), {})
-        text = clean(str(first.get("message") or next(iter(event.get("messages") or []), "")))
+        text = _said(first.get("message") or next(iter(event.get("messages") or []), ""))
         frames = [
             (str(one.get("path")), int(one.get("line") or 0), str(one.get("in") or ""))
             for one in first.get("frames") or []
         ] or [
             (found["path"], int(found["line"]), found["name"] or "")
-            for found in _FRAME.finditer(clean(str(first.get("stack") or "")) or text)
+            for found in _FRAME.finditer(_said(first.get("stack") or "") or text)
         ]
         own = [frame for frame in frames if self._request.is_inside(frame[0])]
         said = _ANY_FRAME.sub("", text).rstrip()
-        if diff := clean(str(first.get("diff") or "")).strip("\n"):
+        if diff := _said(first.get("diff") or "").strip("\n"):
             said = f"{said}\n{diff}"
         shown = [f"{self._request.show(path)}:{line}{f': in {name}' if name else ''}" for path, line, name in own]
         path = own[0][0] if own else str(event.get("path") or "")
@@ -183,6 +192,11 @@ class _NodeRun:
             log.note("no test ran: check the targets and the keyword")
 
 
+def _said(value: object) -> str:
+    """What a hostile test says may be a megabyte of line ends."""
+    return clean(str(value)[:_MAX_SAID_CHARS])
+
+
 def _name_pattern(request: RunRequest) -> str:
     """One regular expression for the names of tests: both frameworks join names of suites and tests with spaces."""
     names = [_name_regex(one) for one in request.targets if one.test]
@@ -194,10 +208,10 @@ def _name_pattern(request: RunRequest) -> str:
     return f"^(?=.*(?:{request.keyword})){chosen}" if request.keyword else chosen
 
 
-def _compile(pattern: str) -> re.Pattern[str] | None:
+def _compile(pattern: str) -> GuardedRegex | None:
     try:
-        return re.compile(pattern, re.IGNORECASE) if pattern else None
-    except re.error:
+        return GuardedRegex(pattern, ignore_case=True, max_chars=100_000, total_s=1.0) if pattern else None
+    except InvalidInput:
         return None  # JavaScript's syntax is not quite Python's
 
 
@@ -214,9 +228,9 @@ def _package_version(program: Path, name: str) -> str:
     """Of the package that a file in node_modules/.bin belongs to."""
     for folder in (*Path(os.path.realpath(program)).parents, program.parent.parent / name):
         try:
-            package = json.loads((folder / "package.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            package = json.loads(read_regular(folder / "package.json", _MAX_MANIFEST_BYTES))
+        except (OSError, ValueError, RecursionError):
             continue
-        if package.get("name") == name:
+        if isinstance(package, dict) and package.get("name") == name:
             return str(package.get("version", ""))
     return ""

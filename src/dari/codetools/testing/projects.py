@@ -16,6 +16,7 @@ from dari.codetools.engines.locate import project_folders
 from dari.codetools.testing.request import Framework, Target
 from dari.codetools.workspace import Workspace
 from dari.errors import InvalidInput, NotFound
+from dari.paths import read_regular
 
 Language = Literal["python", "node", "go", "rust"]
 SUFFIXES: Mapping[str, Language] = {
@@ -103,8 +104,7 @@ def node_frameworks(package: Mapping[str, Any], folder: Path) -> list[Framework]
 
 def read_package(folder: Path) -> dict[str, Any]:
     try:
-        with (folder / "package.json").open("rb") as file:
-            package = json.loads(file.read(_MAX_PACKAGE_BYTES))
+        package = json.loads(read_regular(folder / "package.json", _MAX_PACKAGE_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     return package if isinstance(package, dict) else {}

@@ -11,14 +11,16 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from dari.codetools.engines.locate import project_folders
 from dari.codetools.workspace import Workspace
+from dari.paths import read_regular
 
 _VENVS = (".venv", "venv", "env", ".env")
+_MAX_READ_BYTES = 1 << 20
 _UNSAFE_IN_NAMES = re.compile(r'[ $`!*@"\\\r\n\t]')
 
 
@@ -49,7 +51,7 @@ def has_module(python: Python, name: str) -> bool | None:
     if any(prefix.glob(f"lib/python3*/site-packages/{name}/__init__.py")):
         return True
     try:
-        text = settings.read_text(encoding="utf-8", errors="replace").lower()
+        text = read_regular(settings, _MAX_READ_BYTES).decode("utf-8", "replace").lower()
     except OSError:
         return None
     is_open = re.search(r"include-system-site-packages\s*=\s*true", text)
@@ -83,13 +85,13 @@ def _in(prefix: Path, origin: Literal["project", "caller"]) -> Iterator[Python]:
 def _poetry_environments(folder: Path, environ: Mapping[str, str]) -> list[Path]:
     """Where poetry puts the environment of a project unless it is told to use `.venv`."""
     try:
-        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        project = tomllib.loads(read_regular(folder / "pyproject.toml", _MAX_READ_BYTES).decode())
+    except (OSError, ValueError, RecursionError):
         return []
-    poetry = project.get("tool", {}).get("poetry")
-    if poetry is None and not (folder / "poetry.lock").is_file():
+    poetry = _table(_table(project, "tool"), "poetry")
+    if not poetry and not (folder / "poetry.lock").is_file():
         return []
-    name = (poetry or {}).get("name") or project.get("project", {}).get("name")
+    name = poetry.get("name") or _table(project, "project").get("name")
     if not isinstance(name, str):
         return []
     home = environ.get("HOME", str(Path.home()))
@@ -103,3 +105,8 @@ def _poetry_environments(folder: Path, environ: Mapping[str, str]) -> list[Path]
         return sorted((one for one in store.iterdir() if one.name.startswith(prefix)), reverse=True)
     except OSError:
         return []
+
+
+def _table(table: dict[str, Any], name: str) -> dict[str, Any]:
+    found = table.get(name)
+    return found if isinstance(found, dict) else {}

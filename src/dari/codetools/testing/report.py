@@ -14,6 +14,9 @@ MAX_MESSAGE_CHARS = 500
 MAX_TRACEBACK_CHARS = 6000
 MAX_OUTPUT_CHARS = 2000
 MAX_KEPT_FAILURES = 1000
+MAX_ID_CHARS = 10_000
+MAX_ALL_ID_CHARS = 64 << 20
+"""Of the ids of one run that are remembered: some 500,000 tests."""
 MAX_SLOWEST = 3
 SLOW_MS = 500
 TEARDOWN = " (teardown)"
@@ -91,6 +94,7 @@ class RunLog:
         self._counts: dict[Outcome, int] = {"passed": 0, "failed": 0, "skipped": 0, "error": 0}
         self._slow: list[SlowTest] = []
         self._on_progress = on_progress
+        self._id_chars_left = MAX_ALL_ID_CHARS
 
     @property
     def done(self) -> int:
@@ -104,23 +108,34 @@ class RunLog:
         self.total = (self.total or 0) + count
 
     def start(self, test: str) -> None:
-        self.running[test] = None
-        self.seen_ids.add(test)
+        if self._remember(test):
+            self.running[test] = None
 
     def finish(self, test: str, outcome: Outcome, duration_s: float = 0.0, failure: FailedTest | None = None) -> None:
         """`failure` when it failed."""
         self.running.pop(test, None)
-        self.seen_ids.add(test)
+        is_remembered = self._remember(test)
         if failure is not None:
             self.fail(failure)
         if failure is None or outcome == "failed":
             self._counts[outcome] += 1
-        if outcome == "passed":
+        if outcome == "passed" and is_remembered:
             self.passed_ids.add(test)
         if duration_s * 1000 >= SLOW_MS:
-            self._slow = sorted([*self._slow, SlowTest(test, round(duration_s * 1000))], key=lambda one: -one.ms)
+            self._slow = sorted(
+                [*self._slow, SlowTest(test[:MAX_ID_CHARS], round(duration_s * 1000))], key=lambda one: -one.ms
+            )
             del self._slow[MAX_SLOWEST:]
-        self._on_progress(self.done, self.total, test)
+        self._on_progress(self.done, self.total, test[:MAX_ID_CHARS])
+
+    def _remember(self, test: str) -> bool:
+        """Whether it was: a test that found the pipe may make up names without end."""
+        if test not in self.seen_ids:
+            if len(test) > MAX_ID_CHARS or len(test) > self._id_chars_left:
+                return False
+            self._id_chars_left -= len(test)
+            self.seen_ids.add(test)
+        return True
 
     def fail(self, failure: FailedTest, *, is_better: bool = False) -> None:
         """An error outside of tests counts itself, a failed test is counted by `finish`.

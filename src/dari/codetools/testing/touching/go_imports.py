@@ -8,7 +8,9 @@ from pathlib import Path
 
 from dari.codetools.testing.touching.graph import Edges
 from dari.codetools.testing.touching.sources import SourceIndex
+from dari.paths import read_regular
 
+_MAX_CONFIG_BYTES = 1 << 20
 _IMPORTS = re.compile(r'^import\s+(?:\((?P<many>[^)]*)\)|(?:[\w.]+\s+)?"(?P<one>[^"]+)")', re.MULTILINE)
 _MODULE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
@@ -46,7 +48,7 @@ class GoImports:
         found = {}
         for folder in folders:
             try:
-                text = Path(folder, "go.mod").read_text(encoding="utf-8", errors="replace")
+                text = read_regular(Path(folder, "go.mod"), _MAX_CONFIG_BYTES).decode("utf-8", "replace")
             except OSError:
                 continue
             if name := _MODULE.search(text):

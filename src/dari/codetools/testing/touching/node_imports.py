@@ -10,7 +10,9 @@ from pathlib import Path
 from dari.codetools.testing.projects import SUFFIXES, read_package
 from dari.codetools.testing.touching.graph import Edges
 from dari.codetools.testing.touching.sources import SourceIndex
+from dari.paths import read_regular
 
+_MAX_CONFIG_BYTES = 1 << 20
 _IMPORT = re.compile(
     r"""(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire(?:\.resolve)?\s*\(\s*|\b(?:jest|vi)\.\w*[mM]ock\s*\(\s*(?:import\(\s*)?)"""
     r"""(?P<quote>['"`])(?P<name>[^'"`\n]+)(?P=quote)"""
@@ -68,13 +70,13 @@ def _aliases_in(folder: str) -> list[tuple[str, str, str]]:
     found = []
     for name in _CONFIGS:
         try:
-            text = Path(folder, name).read_text(encoding="utf-8", errors="replace")
+            text = read_regular(Path(folder, name), _MAX_CONFIG_BYTES).decode("utf-8", "replace")
             options = json.loads(_COMMENTS.sub(lambda one: one[1] or "", text)).get("compilerOptions") or {}
             base = os.path.join(folder, options.get("baseUrl") or ".")
             for pattern, targets in (options.get("paths") or {}).items():
                 prefix, _, suffix = str(pattern).partition("*")
                 found += [(prefix, suffix, os.path.join(base, str(target))) for target in targets]
-        except (OSError, ValueError, AttributeError, TypeError):
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
             continue
     return found
 
