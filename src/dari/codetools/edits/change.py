@@ -15,6 +15,8 @@ MAX_DIFF_CHARS = 60_000
 """Of all files of one result; what is left out is said, and counted in added and removed."""
 _CONTEXT_LINES = 3
 _MAX_MISSES = 20
+_MAX_COUNTED = 500
+"""Files whose lines are counted: a diff costs time, too."""
 _ENTRY_CHARS = 40
 """Of an entry in JSON, besides its texts."""
 _MAX_DIFF_LINES = 20_000
@@ -35,8 +37,8 @@ class FileEdit(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A change as the caller reads it."""
 
     path: str
-    diff: str
-    """Unified; empty where the budget of the result was used up, or the file is not text."""
+    diff: str = ""
+    """Unified; left out where it was written, the budget of the result was used up, or the file is not text."""
     added: int = 0
     removed: int = 0
     note: str = ""
@@ -69,6 +71,16 @@ def to_edits(
             edit = FileEdit(edit.path, "", edit.added, edit.removed, note)
         left -= len(edit.diff)
         edits.append(edit)
+    return edits
+
+
+def to_counts(changes: Sequence[FileChange], workspace: Workspace) -> list[FileEdit]:
+    """What was written, without the diffs: a dry run shows those."""
+    edits = []
+    for at, change in enumerate(changes):
+        name = workspace.show(change.path)
+        edit = to_edit(change, name) if at < _MAX_COUNTED else FileEdit(name)
+        edits.append(FileEdit(name, "", edit.added, edit.removed, edit.note))
     return edits
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from dari.codetools.edits.change import MAX_DIFF_CHARS, FileChange, FileEdit, hash_plan, to_edits
+from dari.codetools.edits.change import MAX_DIFF_CHARS, FileChange, FileEdit, hash_plan, to_counts, to_edits
 from dari.codetools.edits.replace import (
     FileAttributes,
     Replacement,
@@ -25,7 +25,7 @@ from dari.errors import Conflict, Denied, InvalidInput
 
 
 class Written(Struct, frozen=True):
-    """`plan_hash` is what `expectHash` takes; `undo_token` is empty when nothing was written."""
+    """`plan_hash` is what `expectHash` takes, of a dry run; `undo_token` is empty when nothing was written."""
 
     edits: list[FileEdit]
     plan_hash: str
@@ -43,7 +43,8 @@ async def write_changes(
     expect_hash: str | None = None,
     max_diff_chars: int = MAX_DIFF_CHARS,
 ) -> Written:
-    """The plan as diffs; without `dry_run` it is also carried out. Cancelling takes back what was written so far.
+    """The plan as diffs; without `dry_run` it is carried out, and its lines are counted. Cancelling takes back what
+    was written so far.
 
     Raises Conflict when the plan is not the one of `expect_hash`, or a file changed since it was read.
     """
@@ -58,9 +59,9 @@ async def write_changes(
             f"expectHash is {expect_hash[:40]!r}, this plan is {plan!r}: files or arguments changed since that diff",
             "call again with dryRun true and the same arguments, read the diff, then send its hash",
         )
-    edits = await asyncio.to_thread(to_edits, changed, workspace, max_diff_chars)
     if dry_run or not changed:
-        return Written(edits, plan)
+        return Written(await asyncio.to_thread(to_edits, changed, workspace, max_diff_chars), plan)
+    edits = await asyncio.to_thread(to_counts, changed, workspace)
     cancelled = threading.Event()
     work = asyncio.get_running_loop().run_in_executor(None, apply_changes, changed, workspace, undo, what, cancelled)
     try:
@@ -71,7 +72,7 @@ async def write_changes(
         if not work.cancelled():
             work.exception()
         raise
-    return Written(edits, plan, True, token)
+    return Written(edits, "", True, token)
 
 
 def apply_changes(

@@ -28,9 +28,9 @@ class FormatResult(Struct, frozen=True, rename="camel", omit_defaults=True):
     unchanged: int
     """Files that have the format already."""
     applied: bool
-    hash: str
-    """What expectHash takes."""
     engines: list[EngineUse]
+    hash: str = ""
+    """Of a dry run: what expectHash takes."""
     errors: list[FileError] = []
     undo_token: str = ""
     more: str = ""
@@ -60,7 +60,7 @@ class FormatTools:
         range: Annotated[
             LineRange | None, Meta(description="only these lines (from 1, both included) of one file")
         ] = None,
-        dry_run: Annotated[bool, Meta(description="true: only show the diff; false: also write it")] = True,
+        dry_run: Annotated[bool, Meta(description="true: show the diff; false: write it and return counts")] = True,
         expect_hash: Annotated[
             str | None, Meta(description="hash of an earlier dryRun; refuse if this diff is not that one")
         ] = None,
@@ -98,8 +98,8 @@ class FormatTools:
             changed,
             plan.unchanged,
             written.applied,
-            written.plan_hash,
             plan.engines,
+            written.plan_hash,
             plan.errors[:MAX_ERRORS],
             written.undo_token,
             ", ".join(note for note in notes if note),

@@ -45,7 +45,7 @@ class LintResult(Struct, frozen=True, rename="camel", omit_defaults=True):
     edits: list[FileEdit] = []
     applied: bool | None = None
     hash: str = ""
-    """What expectHash takes."""
+    """Of a dry run: what expectHash takes."""
     undo_token: str = ""
     more: str = ""
     cursor: str = ""
@@ -73,7 +73,9 @@ class LintTools:
         ] = None,
         max_diagnostics: Annotated[int, Meta(description="diagnostics in one result", ge=1, le=2000)] = 100,
         cursor: Annotated[str | None, Meta(description="cursor of the last result, for the next diagnostics")] = None,
-        dry_run: Annotated[bool, Meta(description="true: only show what a fix changes; false: also write it")] = True,
+        dry_run: Annotated[
+            bool, Meta(description="true: show what a fix changes; false: write it and return counts")
+        ] = True,
         expect_hash: Annotated[
             str | None, Meta(description="hash of an earlier dryRun; refuse if these edits are not those")
         ] = None,

@@ -24,8 +24,8 @@ MAX_RULES = 50
 class RefactorResult(Struct, frozen=True, omit_defaults=True, rename="camel"):
     edits: list[FileEdit]
     applied: bool
-    hash: str
-    """What expectHash takes."""
+    hash: str = ""
+    """Of a dry run: what expectHash takes."""
     undo_token: str = ""
     engine: str = ""
     notes: list[str] = []
@@ -63,7 +63,7 @@ class RefactorTools:
         paths: Annotated[
             list[str], Meta(description="files, folders or globs that may change; without it all of the workspace")
         ] = [],  # noqa: B006
-        dry_run: Annotated[bool, Meta(description="only show the diffs; false writes them")] = True,
+        dry_run: Annotated[bool, Meta(description="only show the diffs; false writes and returns counts")] = True,
         expect_hash: Annotated[
             str | None, Meta(description="hash of a dry run: write only if the result is still the same")
         ] = None,
