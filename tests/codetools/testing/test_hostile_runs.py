@@ -51,6 +51,15 @@ def test_a_thread_that_stays_does_not_hold_the_result(tmp_path: Path, monkeypatc
     assert "kept the test process alive" in " ".join(report["notes"])
 
 
+def test_a_process_that_works_after_its_last_test_is_not_taken_for_one_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "EXIT_GRACE_S", 0.2)
+    code = "import atexit\n\natexit.register(lambda: sum(range(150_000_000)))\n\n\ndef test_x(): ...\n"
+    report = run(write(tmp_path, {"test_x.py": code}))
+    assert (report["passed"], report.get("notes")) == (1, None)
+
+
 def test_a_segfault_names_the_test_and_leaves_no_core_file(tmp_path: Path) -> None:
     code = GOOD + "import ctypes\n\ndef test_crash():\n    ctypes.string_at(0)\n"
     before = listing(write(tmp_path, {"test_x.py": code}))

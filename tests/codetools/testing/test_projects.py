@@ -125,8 +125,11 @@ def test_an_environment_that_uv_is_told_to_use_is_found(tmp_path: Path) -> None:
     assert found_in(tmp_path, UV_PROJECT_ENVIRONMENT="elsewhere")[0] == (str(named), "project")
 
 
-def test_a_run_without_an_environment_of_the_project_says_whose_python_it_was(tmp_path: Path) -> None:
+def test_a_run_whose_imports_fail_says_whose_python_it_was_where_the_project_has_none(tmp_path: Path) -> None:
+    environ = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"]}
     write(tmp_path, {"pytest.ini": "[pytest]\n", "test_a.py": PASSING})
-    report = run(tmp_path, environ={"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"]})
-    assert report["passed"] == 1
+    report = run(tmp_path, environ=environ)
+    assert (report["passed"], report.get("notes")) == (1, None)
+    write(tmp_path, {"test_b.py": "import a_dependency_of_the_project\n"})
+    report = run(tmp_path, environ=environ)
     assert "no virtual environment with pytest" in " ".join(report["notes"])

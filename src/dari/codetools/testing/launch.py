@@ -24,8 +24,9 @@ MAX_LINE_BYTES = 1 << 20
 TAIL_BYTES = 8192
 # Between asking the test process for its stack and ending it.
 STACK_GRACE_S = 0.5
-# Between the framework's last word and its end.
+# Between the framework's last word and its end, of a process that waits, and of one that works.
 EXIT_GRACE_S = 10.0
+MAX_EXIT_S = 120.0
 _WATCH_EVERY_S = 0.5
 STACK_SIGNAL = getattr(signal, "SIGRTMIN", 0) and signal.SIGRTMIN + 13
 
@@ -108,12 +109,15 @@ async def launch(
         )
     )
     over_at = 0.0
+    ending = _Activity(lambda: [pid for pid, _ in captures()])
     try:
         while not (await asyncio.wait({running}, timeout=_WATCH_EVERY_S))[0]:
             now = asyncio.get_running_loop().time()
             over_at = over_at or (now if is_over() else 0.0)
-            if over_at and now - over_at > EXIT_GRACE_S:
-                log.note(f"something kept the test process alive {EXIT_GRACE_S:g} s after its last test: it was ended")
+            if over_at and now - over_at > EXIT_GRACE_S and not (now - over_at < MAX_EXIT_S and ending.is_busy()):
+                log.note(
+                    f"something kept the test process alive {now - over_at:.0f} s after its last test: it was ended"
+                )
                 return ProgramRun(0, b"", "", "stopped")
             if _captured_bytes(captures()) > MAX_CAPTURED_BYTES:
                 log.stopped = "output_limit"
@@ -130,6 +134,28 @@ async def launch(
     elif run.end == "output_limit":
         log.stopped = "output_limit"
     return run
+
+
+class _Activity:
+    """Whether processes work: a slow end on a busy machine is not a hang."""
+
+    def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
+        self._pids = pids
+        self._ticks = 0
+
+    def is_busy(self) -> bool:
+        """Since the last time it was asked. Linux alone can tell."""
+        ticks, is_waiting_for_turn = 0, False
+        for pid in set(self._pids()):
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            ticks += int(fields[11]) + int(fields[12])
+            is_waiting_for_turn |= fields[0] in "RD"
+        has_worked = ticks > self._ticks
+        self._ticks = ticks
+        return has_worked or is_waiting_for_turn
 
 
 def signal_name(returncode: int) -> str:

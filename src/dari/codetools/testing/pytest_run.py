@@ -70,10 +70,13 @@ class _PytestRun:
         self._finish: Event | None = None
         self._is_over = False
         self._internal = ""
+        self._other_python = ""
         log.framework = "pytest"
         if python.origin not in ("project", "caller"):
             where = "the one on PATH" if python.origin == "path" else "Dari's own, without the project's dependencies"
-            log.note(f"the project has no virtual environment with pytest: this is {where} ({python.program})")
+            self._other_python = (
+                f"the project has no virtual environment with pytest: this is {where} ({python.program})"
+            )
 
     async def run(self) -> None:
         request = self._request
@@ -93,6 +96,8 @@ class _PytestRun:
             )
             pipe.drain()
             self._settle(run, output.tail, pipe.stack)
+            if self._other_python and self._log.has_errors:  # it explains imports that fail, and nothing else
+                self._log.note(self._other_python)
 
     def _environment(self, pipe: EventPipe) -> dict[str, str]:
         request = self._request

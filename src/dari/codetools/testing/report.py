@@ -104,6 +104,11 @@ class RunLog:
     def has_failed(self) -> bool:
         return bool(self._counts["failed"] or self._counts["error"])
 
+    @property
+    def has_errors(self) -> bool:
+        """Something outside of tests went wrong, or none of them ran."""
+        return bool(self._counts["error"] or not self.done)
+
     def add_total(self, count: int) -> None:
         self.total = (self.total or 0) + count
 
