@@ -75,9 +75,7 @@ OLD, NEW = "term_len", "display_width"
 
 
 async def rename_dari(side: Side) -> None:
-    await side.call(
-        "crewx_tools_refactor", op="rename", symbol={"name": OLD}, newName=NEW, docs=True, dryRun=False, maxTokens=200
-    )
+    await side.call("crewx_tools_refactor", op="rename", symbol={"name": OLD}, newName=NEW, docs=True, dryRun=False)
 
 
 async def rename_servers(side: Side) -> None:
@@ -143,7 +141,7 @@ def is_formatted(repo: Path, seen: str) -> bool:
 
 
 async def format_dari(side: Side) -> None:
-    await side.call("crewx_tools_format", paths=["src", "tests"], dryRun=False, maxTokens=200)
+    await side.call("crewx_tools_format", paths=["src", "tests"], dryRun=False)
 
 
 async def format_servers(side: Side) -> None:
@@ -256,7 +254,6 @@ async def rewrite_dari(side: Side) -> None:
         lang="python",
         paths=["src"],
         dryRun=False,
-        maxTokens=200,
     )
 
 
@@ -316,72 +313,62 @@ async def move_dari(side: Side) -> None:
         symbol={"name": "click.utils.get_app_dir"},
         to="src/click/_app_dir.py",
         dryRun=False,
-        maxTokens=200,
     )
 
 
-async def _move_by_hand(
-    side: Side, read: Callable[[str], Awaitable[str]], write: Callable[[str, str], Awaitable[object]]
-) -> None:
-    """Read the module, write the new one, take the function out, mend the imports of those that use it."""
-    source = (side.repo / "src/click/utils.py").read_text()
-    start = source.index("def get_app_dir(")
-    end = source.index("\n\n\n", start)
-    function = source[start:end]
-    head = "from __future__ import annotations\n\nimport os\nimport sys\n\n"
-    head += "from ._compat import WIN\nfrom .utils import _posixify\n\n\n"
-    await read("src/click/utils.py")
-    await write("src/click/_app_dir.py", head + function + "\n")
-    await write("src/click/utils.py", source[:start] + source[end:].lstrip("\n"))
-    init = (side.repo / "src/click/__init__.py").read_text()
-    await read("src/click/__init__.py")
-    await write(
-        "src/click/__init__.py",
-        init.replace("from .utils import get_app_dir as", "from ._app_dir import get_app_dir as"),
-    )
+class _Moved:
+    """What a move by hand writes: the new module, the function that goes, the line that imports it."""
+
+    old_import, new_import = "from .utils import get_app_dir as", "from ._app_dir import get_app_dir as"
+
+    def __init__(self, repo: Path) -> None:
+        self.source = (repo / "src/click/utils.py").read_text()
+        start = self.source.index("def get_app_dir(")
+        self.function = self.source[start : self.source.index("\n\n\n", start)]
+        head = "from __future__ import annotations\n\nimport os\nimport sys\n\n"
+        self.module = f"{head}from ._compat import WIN\nfrom .utils import _posixify\n\n\n{self.function}\n"
 
 
 async def move_servers(side: Side) -> None:
+    moved = _Moved(side.repo)
+
+    async def edit(name: str, old: str, new: str) -> None:
+        await side.call("edit_file", "fs", path=str(side.repo / name), edits=[{"oldText": old, "newText": new}])
+
     await side.call("search", "rg", pattern="get_app_dir", path=str(side.repo), filePattern="*.py")
-
-    async def read(name: str) -> str:
-        return await side.call("read_text_file", "fs", path=str(side.repo / name))
-
-    async def write(name: str, text: str) -> object:
-        return await side.call("write_file", "fs", path=str(side.repo / name), content=text)
-
-    await _move_by_hand(side, read, write)
+    await side.call("read_text_file", "fs", path=str(side.repo / "src/click/utils.py"))
+    await side.call("write_file", "fs", path=str(side.repo / "src/click/_app_dir.py"), content=moved.module)
+    await edit("src/click/utils.py", f"{moved.function}\n\n\n", "")
+    await edit("src/click/__init__.py", moved.old_import, moved.new_import)
     await side.shell("python -m pytest -q tests/test_utils 2>&1 | tail -15")
 
 
+async def _write_by_hand(side: Side, moved: _Moved) -> None:
+    """Three writes that answer with next to nothing, as an agent's own editor does."""
+    init = (side.repo / "src/click/__init__.py").read_text()
+    texts = {
+        "src/click/_app_dir.py": (moved.module, moved.module),
+        "src/click/utils.py": (moved.source.replace(f"{moved.function}\n\n\n", ""), moved.function),
+        "src/click/__init__.py": (init.replace(moved.old_import, moved.new_import), moved.new_import),
+    }
+    for name, (text, sent) in texts.items():
+        await asyncio.to_thread((side.repo / name).write_text, text)
+        side.tally.add(sent, "OK")
+
+
 async def move_serena(side: Side) -> None:
+    moved = _Moved(side.repo)
     await side.call("find_symbol", name_path_pattern="get_app_dir", include_body=True)
     await side.call("find_referencing_symbols", name_path="get_app_dir", relative_path="src/click/utils.py")
-
-    async def read(name: str) -> str:
-        return await side.shell(f"head -40 {name}")
-
-    async def write(name: str, text: str) -> object:
-        await asyncio.to_thread((side.repo / name).write_text, text)
-        side.tally.add(text, f"File created: {name}.")
-        return None
-
-    await _move_by_hand(side, read, write)
+    await side.shell("head -30 src/click/utils.py")
+    await _write_by_hand(side, moved)
     await side.shell("python -m pytest -q tests/test_utils 2>&1 | tail -15")
 
 
 async def move_shell(side: Side) -> None:
-    await side.shell("rg -nw get_app_dir -g '*.py'")
-
-    async def read(name: str) -> str:
-        return await side.shell(f"sed -n '1,40p;460,525p' {name}")
-
-    async def write(name: str, text: str) -> object:
-        await asyncio.to_thread((side.repo / name).write_text, text)
-        side.tally.add(text, "")
-        return None
-
-    await _move_by_hand(side, read, write)
+    moved = _Moved(side.repo)
+    await side.shell("rg -nw get_app_dir -g '*.py'; sed -n '1,30p;460,525p' src/click/utils.py")
+    await _write_by_hand(side, moved)
     await side.shell("python -m pytest -q tests/test_utils 2>&1 | tail -15")
 
 
