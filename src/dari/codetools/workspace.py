@@ -21,6 +21,8 @@ from dari.paths import own_paths
 MAX_FILE_BYTES = 16 << 20
 """Of a file that is read whole. Search has no such limit."""
 MAX_DEPTH = 100
+_DRAFT = re.compile(r"\.dari-[0-9a-f]{16}-\d+(?:-old)?~")
+"""New and old contents of a write that is going on (`edits.replace`): nobody's files."""
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 _GLOB = frozenset("*?[")
 _ROOT_HINT = "paths are inside the workspace: {}"
@@ -213,6 +215,8 @@ class Workspace:
         levels = (*levels, level) if level else levels
         for name, is_folder in entries:
             inside = [*names, name]
+            if _DRAFT.fullmatch(name):
+                continue
             if name.lower() in VERSION_CONTROL or (is_secret_folder if is_folder else is_secret_name)(name):
                 continue
             if levels and ignored_by(levels, inside, is_folder) is not None:

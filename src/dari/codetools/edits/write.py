@@ -131,8 +131,11 @@ def check_writable(path: WorkspacePath, name: str, info: os.stat_result) -> None
         return
     try:
         may_write = os.access(path.names[-1], os.W_OK, dir_fd=folder, effective_ids=True)
+        is_there = may_write or os.access(path.names[-1], os.F_OK, dir_fd=folder, effective_ids=True)
     finally:
         os.close(folder)
+    if not is_there:
+        raise Conflict(f"{name} was removed since it was read", "call again with dryRun true")
     if not info.st_mode & 0o222 or not may_write:
         raise Denied(f"{name} is read-only", "make it writable first (chmod u+w) if it is meant to change")
 
