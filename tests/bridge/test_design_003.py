@@ -32,7 +32,7 @@ from dari.process.reaper_main import find_tagged
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.report import build_report
 from tests.support.bridge import LAB
-from tests.support.child_servers import SOURCE, server
+from tests.support.child_servers import server, server_source
 from tests.support.processes import STUBBORN
 from tests.support.real_servers import Installed, installed
 from tests.support.wire import ROOT
@@ -215,8 +215,9 @@ async def _called_after_restart(upstream: Upstream, hub: Hub) -> dict[str, Any]:
 @pytest.mark.parametrize("how", ["closed", "killed", "stubborn"])
 async def test_dod_zombies_nothing_is_left_however_it_ends(how: str, hub: Hub) -> None:
     """ "zombie process prevention is verified"; risk table: "`wait()` + 5 s timeout"."""
-    body = SOURCE.replace("BEFORE", STUBBORN.partition("print")[0]).replace("BODY", " " * 8 + "text(message, name)")
-    stubborn = endpoint("lab", sys.executable, ["-c", body + "\nwhile True:\n    time.sleep(600)"])
+    after = "while True:\n    time.sleep(600)"
+    body = server_source("text(message, name)", STUBBORN.partition("print")[0], after)
+    stubborn = endpoint("lab", sys.executable, ["-c", body])
     hub.register(stubborn if how == "stubborn" else lab())
     before = zombies_of_ours()  # of other tests in this process
     async with hub.bridge() as bridge:
@@ -411,8 +412,8 @@ def note(word):
         file.write(word + "\\n")
 signal.signal(signal.SIGTERM, lambda *_: note("SIGTERM"))
 """
-    body = SOURCE.replace("BEFORE", steps).replace("BODY", " " * 8 + "text(message, name)")
-    hub.register(endpoint("lab", sys.executable, ["-c", body + "\nnote('EOF')\nwhile True:\n    time.sleep(600)"]))
+    body = server_source("text(message, name)", steps, "note('EOF')\nwhile True:\n    time.sleep(600)")
+    hub.register(endpoint("lab", sys.executable, ["-c", body]))
     async with hub.bridge() as bridge:
         upstream = hub.upstream(bridge, "lab")
         await upstream.about()

@@ -21,7 +21,7 @@ async def test_the_program_of_the_guide_lists_the_tools_of_a_server(tmp_path: Pa
     program.write_text(re.findall(r"```python\n(.*?)```", GUIDE, re.S)[-1])
     listing = "{'tools': [{'name': 'one', 'inputSchema': {'type': 'object'}}]}"
     body = f"        pass\n    elif message.get('method') == 'tools/list':\n        reply(message, {listing})"
-    server.write_text(SOURCE.replace("BEFORE", "").replace("BODY", body))
+    server.write_text(SOURCE.replace("BEFORE", "").replace("BODY", body).replace("AFTER", ""))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, program, folder, sys.executable, server), stdout=asyncio.subprocess.PIPE
     )
