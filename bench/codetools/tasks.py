@@ -7,7 +7,6 @@ of a server does (running tests, a formatter), the servers' side does in a shell
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import subprocess
 from collections import defaultdict
@@ -87,8 +86,7 @@ async def rename_servers(side: Side) -> None:
 
 async def rename_serena(side: Side) -> None:
     """Not by rename_symbol: of 31 places in 6 files it changed 4 here (serena 2.1.0 with pyright 1.1.403)."""
-    found = json.loads(await side.call("find_symbol", name_path_pattern=OLD))
-    await side.call("find_referencing_symbols", name_path=OLD, relative_path=found[0]["relative_path"])
+    await side.call("search_for_pattern", substring_pattern=rf"\b{OLD}\b", paths_include_glob="**/*.py")
     await side.call(
         "replace_in_files",
         needle=rf"\b{OLD}\b",

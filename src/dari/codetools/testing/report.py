@@ -232,6 +232,7 @@ def _without_repetition(trace: str, failure: FailedTest, message: str) -> str:
         del lines[0]
     if lines and lines[-1].strip() == message:
         del lines[-1]
+    lines = [line for line in lines if line.removeprefix("E").strip() not in (message, "Use -v to get more diff")]
     return "" if lines == [f"{failure.path}:{failure.line}"] else "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -25,6 +26,7 @@ CHARS_PER_TOKEN = 4
 BATCH = 40
 """Files whose content is looked at together."""
 MAX_SYMBOLS = 40
+_HUNK_HEAD = re.compile(r"^(@@ -\S+ \+\S+ @@) .*$", re.MULTILINE)
 _FILE_CHARS = 60
 _SYMBOL_CHARS = 40
 
@@ -161,6 +163,8 @@ def _file(
         notes.append(f"{len(touched) - MAX_SYMBOLS} more symbols")
     left = budget - _FILE_CHARS - sum(_SYMBOL_CHARS + len(each.name) for each in symbols)
     diff = patch.text if patch is not None else ""
+    if symbols:  # they say which function it is; git's guess is often the one before
+        diff = _HUNK_HEAD.sub(r"\1", diff)
     if len(diff) > max(left, 0):
         diff, cut = _cut(diff, max(left, 200))
         notes.append(f"{cut} more lines of diff: raise maxTokens or name this file in paths")
