@@ -225,7 +225,7 @@ def test_only_the_tests_that_touch_it_run_and_the_result_says_why(tmp_path: Path
     report = run(tmp_path, touching=["src/shop/mail.py"])
     assert (report["passed"], report["collected"]) == (1, 1)
     assert report["chosen"] == [
-        {"target": "tests/test_letters.py", "why": "imports tests/helpers.py → src/shop/mail.py"},
+        {"why": "imports tests/helpers.py → src/shop/mail.py", "targets": ["tests/test_letters.py"]},
     ]
     assert run(tmp_path, touching=["tax"])["collected"] == 2
     assert run(tmp_path, touching=["tax"], targets=["tests/test_cart.py"])["collected"] == 1

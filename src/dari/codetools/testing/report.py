@@ -53,6 +53,13 @@ class ChosenTest(Struct, frozen=True):
     why: str
 
 
+class ChosenTests(Struct, frozen=True):
+    """Those that were chosen for the same reason."""
+
+    why: str
+    targets: list[str]
+
+
 class TestReport(Struct, frozen=True, omit_defaults=True, rename="camel"):
     framework: str
     version: str
@@ -71,7 +78,7 @@ class TestReport(Struct, frozen=True, omit_defaults=True, rename="camel"):
     stopped: Stopped | None = None
     running: list[str] = field(default_factory=list)
     """The tests that ran when it was stopped."""
-    chosen: list[ChosenTest] = field(default_factory=list)
+    chosen: list[ChosenTests] = field(default_factory=list)
     """The tests that touch what was named, and why."""
     notes: list[str] = field(default_factory=list)
 

@@ -14,7 +14,7 @@ from dari.codetools.session import CodeSession
 from dari.codetools.testing.frameworks import choose_framework, run_framework
 from dari.codetools.testing.last_failed import LastFailed
 from dari.codetools.testing.projects import FRAMEWORK_LANGUAGES, ProjectTargets, find_others, group_targets
-from dari.codetools.testing.report import TEARDOWN, ChosenTest, RunLog, TestReport
+from dari.codetools.testing.report import TEARDOWN, ChosenTest, ChosenTests, RunLog, TestReport
 from dari.codetools.testing.request import Framework, RunRequest, Target
 from dari.codetools.testing.stacks import blame_running
 from dari.codetools.testing.targets import from_id, split_targets
@@ -167,4 +167,8 @@ def _relative(request: RunRequest, log: RunLog, ids: set[str]) -> list[str]:
 def _with_chosen(report: TestReport, chosen: list[ChosenTest]) -> TestReport:
     shown = chosen[:MAX_CHOSEN_SHOWN]
     more = [f"{len(chosen) - len(shown)} more tests were chosen"] if len(chosen) > len(shown) else []
-    return replace(report, chosen=shown, notes=[*report.notes, *more])
+    by_reason: dict[str, list[str]] = {}
+    for one in shown:
+        by_reason.setdefault(one.why, []).append(one.target)
+    grouped = [ChosenTests(why, targets) for why, targets in by_reason.items()]
+    return replace(report, chosen=grouped, notes=[*report.notes, *more])
