@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from dari.text.redact import redact_secrets
+from dari.text.redact.patterns import hide_patterns
 
 
 class ContentBlock(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
@@ -98,8 +99,9 @@ class RawResult(Struct, frozen=True):
     body: Raw
 
 
-OutputPolicy = Literal["redacted", "as_is"]
-"""`as_is` only for what a program printed on a screen, and for what passed a gate before it got here."""
+OutputPolicy = Literal["redacted", "code", "as_is"]
+"""`code`: keys that are known by their shape are hidden; names say little, since `token=None` is a part of code.
+`as_is` only for what a program printed on a screen, and for what passed a gate before it got here."""
 
 
 def redact_result(value: Any) -> Any:
@@ -115,3 +117,18 @@ def redact_result(value: Any) -> Any:
     if isinstance(value, list):
         return [redact_result(each) for each in value]
     return redact_secrets(value)
+
+
+def redact_code(value: Any) -> Any:
+    """A struct without the keys in its texts, whatever the names of its fields and of variables are."""
+    if isinstance(value, str):
+        return hide_patterns(value)[0]
+    if isinstance(value, list):
+        return [redact_code(each) for each in value]
+    if isinstance(value, dict):
+        return {key: redact_code(each) for key, each in value.items()}
+    if isinstance(value, Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        changed = {name: new for name, old in fields.items() if (new := redact_code(old)) != old}
+        return replace(value, **changed) if changed else value
+    return value

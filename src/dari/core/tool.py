@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
 
-from dari.core.content import ContentBlock, OutputPolicy, RawResult, ToolResult, redact_result
+from dari.core.content import ContentBlock, OutputPolicy, RawResult, ToolResult, redact_code, redact_result
 from dari.core.context import Context
 from dari.core.header_params import Path, find_header_params
 from dari.core.schema import Schema, object_schema, title_of
@@ -223,14 +223,15 @@ def _gated(function: Callable[..., Any], output: OutputPolicy, *, is_async: bool
     """The function with its result behind the redaction gate."""
     if output == "as_is":
         return function
+    redact = redact_code if output == "code" else redact_result
 
     @wraps(function)
     async def awaited(*positional: Any, **named: Any) -> Any:
-        return redact_result(await function(*positional, **named))
+        return redact(await function(*positional, **named))
 
     @wraps(function)
     def called(*positional: Any, **named: Any) -> Any:
-        return redact_result(function(*positional, **named))
+        return redact(function(*positional, **named))
 
     return awaited if is_async else called
 

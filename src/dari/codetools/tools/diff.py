@@ -74,7 +74,7 @@ class DiffTools:
     def __init__(self, session: CodeSession) -> None:
         self._session = session
 
-    @tool(camel_case=True, timeout_s=TIMEOUT_S, output="as_is")
+    @tool(camel_case=True, timeout_s=TIMEOUT_S, output="code")
     async def diff(
         self,
         caller: Context,

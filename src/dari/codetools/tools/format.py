@@ -44,7 +44,7 @@ class FormatTools:
         self._session = session
 
     # A project's formatter and its plugins are code of the project: not a tool of scope read, even with dryRun.
-    @tool(scope=CONTROL, camel_case=True, destructive=True, timeout_s=TIMEOUT_S, output="as_is")
+    @tool(scope=CONTROL, camel_case=True, destructive=True, timeout_s=TIMEOUT_S, output="code")
     async def format(
         self,
         context: Context,

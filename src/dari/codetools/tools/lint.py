@@ -59,7 +59,7 @@ class LintTools:
         self._session = session
 
     # Linters of a project load its plugins: not a tool of scope read, even without a fix.
-    @tool(scope=CONTROL, camel_case=True, destructive=True, timeout_s=TIMEOUT_S, output="as_is")
+    @tool(scope=CONTROL, camel_case=True, destructive=True, timeout_s=TIMEOUT_S, output="code")
     async def lint(
         self,
         context: Context,

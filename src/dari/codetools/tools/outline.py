@@ -34,7 +34,7 @@ class OutlineTools:
     def __init__(self, session: CodeSession) -> None:
         self._session = session
 
-    @tool(camel_case=True, output="as_is")
+    @tool(camel_case=True, output="code")
     async def outline(
         self,
         context: Context,

@@ -77,7 +77,7 @@ class SymbolTools:
     def __init__(self, session: CodeSession) -> None:
         self._session = session
 
-    @tool(camel_case=True, timeout_s=TIMEOUT_S, output="as_is")
+    @tool(camel_case=True, timeout_s=TIMEOUT_S, output="code")
     async def symbols(
         self,
         context: Context,

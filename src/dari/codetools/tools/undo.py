@@ -28,7 +28,7 @@ class UndoTools:
     def __init__(self, session: CodeSession) -> None:
         self._session = session
 
-    @tool(scope=CONTROL, camel_case=True, idempotent=False, destructive=True, output="as_is")
+    @tool(scope=CONTROL, camel_case=True, idempotent=False, destructive=True, output="code")
     async def undo(
         self,
         context: Context,
