@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from dari.codetools.diff import snapshot
+from dari.codetools.diff.git import remove_left_folders
 from dari.errors import InvalidInput
 from tests.codetools.diff.test_diff import brief, symbols
 from tests.support.codetools import CodeTools, code_tools
@@ -152,3 +156,17 @@ async def test_repositories_inside_a_folder_without_one_are_part_of_its_session(
         with pytest.raises(InvalidInput, match="snapshot"):
             await tools.call("diff", since="session", root="sub")
         assert brief(await tools.call("diff", root="sub")) == {"x.py": "modified +1 -1"}
+
+
+@pytest.mark.parametrize("what", ["diff", "tests", "empty"])
+def test_temporary_folders_of_a_killed_server_go_with_the_next_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left, kept = tmp_path / f"dari-{what}-{ended.pid}-abc", tmp_path / f"dari-{what}-{os.getpid()}-abc"
+    left.mkdir()
+    kept.mkdir()
+    remove_left_folders()
+    assert (left.exists(), kept.exists()) == (False, True)

@@ -18,7 +18,9 @@ from dari.codetools.testing.report import MAX_ALL_ID_CHARS, MAX_ID_CHARS, RunLog
 from dari.codetools.testing.request import Framework, RunRequest, Target
 from dari.codetools.testing.touching.node_imports import _aliases_in
 from dari.codetools.workspace import Workspace
+from dari.errors import InvalidInput
 from dari.process.children import Children
+from tests.support.codetools import code_tools
 
 
 def request(folder: Path, framework: Framework, *targets: Target, keyword: str = "") -> RunRequest:
@@ -78,3 +80,9 @@ def test_names_without_end_are_counted_and_not_all_remembered() -> None:
     log.start("y" * (MAX_ID_CHARS + 1))
     assert sum(map(len, log.seen_ids)) <= MAX_ALL_ID_CHARS
     assert log.report(max_failures=1, max_tokens=100).passed == 2 * MAX_ALL_ID_CHARS // 9000
+
+
+async def test_a_keyword_with_nul_is_refused(tmp_path: Path) -> None:
+    async with code_tools(tmp_path) as tools:
+        with pytest.raises(InvalidInput):
+            await tools.call("test", keyword="a\0")

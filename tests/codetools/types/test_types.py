@@ -110,3 +110,12 @@ async def test_a_missing_checker_and_one_that_fails_are_said(tmp_path: Path) -> 
     said = sorted(error.message for error in found.errors)
     assert said[0] == "mypy: no such plugin"
     assert said[1].startswith("tsc is not installed") and "npm install --save-dev typescript" in said[1]
+
+
+async def test_reports_that_mypy_is_asked_for_are_not_written_into_the_project(tmp_path: Path) -> None:
+    root = python_project(tmp_path / "project", "mypy")
+    asked = "junit_xml = 'junit.xml'\nlinecount_report = 'lines'\nany_exprs_report = 'any'\nlineprecision_report='p'\n"
+    settings = {**MYPY, "pyproject.toml": f"{MYPY['pyproject.toml']}mypy_path = 'src'\n{asked}"}
+    found = await check(root, settings, "src/a.py", environ=os.environ)
+    assert rows(found.diagnostics) == [("src/b.py", 3, "arg-type")] and not found.errors
+    assert sorted(os.listdir(root)) == [".venv", "pyproject.toml", "src"]

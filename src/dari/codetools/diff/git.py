@@ -264,7 +264,8 @@ def remove_left_folders() -> None:
     """Those of processes that were killed."""
     if not Path("/proc/self").exists():
         return
-    for one in Path(tempfile.gettempdir()).glob("dari-diff-*-*"):
+    folders = Path(tempfile.gettempdir())
+    for one in (one for what in ("diff", "tests", "empty") for one in folders.glob(f"dari-{what}-*-*")):
         number = one.name.split("-")[2]
         try:
             is_ours = number.isdecimal() and one.lstat().st_uid == os.getuid()

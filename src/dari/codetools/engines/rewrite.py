@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -91,7 +92,9 @@ async def _on_stdin(
 ) -> list[Rewritten]:
     free = asyncio.Semaphore(ENGINES_AT_ONCE)
     with contextlib.ExitStack() as stack:
-        empty = "" if place.is_project else stack.enter_context(tempfile.TemporaryDirectory(prefix="dari-empty-"))
+        empty = ""
+        if not place.is_project:
+            empty = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"dari-empty-{os.getpid()}-"))
 
         async def one(source: MirroredFile) -> Rewritten:
             name = source.path.absolute

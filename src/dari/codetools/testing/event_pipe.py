@@ -32,7 +32,7 @@ class EventPipe:
         self.stack = ""
 
     def __enter__(self) -> EventPipe:
-        self.folder = Path(tempfile.mkdtemp(prefix="dari-tests-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"dari-tests-{os.getpid()}-"))
         self.path = self.folder / "events"
         os.mkfifo(self.path, 0o600)
         # For reading and writing: without a writer of ours every gap between two writers would be an end of file.

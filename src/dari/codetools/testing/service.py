@@ -20,6 +20,7 @@ from dari.codetools.testing.stacks import blame_running
 from dari.codetools.testing.targets import from_id, split_targets
 from dari.codetools.testing.touching.choice import find_named_tests, find_touching
 from dari.codetools.workspace import Workspace
+from dari.errors import InvalidInput
 
 MAX_CHOSEN_SHOWN = 20
 OnProgress = Callable[[int, int | None, str], None]
@@ -48,6 +49,10 @@ async def run_tests(
     last_failed: LastFailed | None = None,
 ) -> TestReport:
     """Cancelling ends everything that was started; at the time limit the result has what was run until then."""
+    if "\0" in options.keyword:
+        raise InvalidInput(
+            f"keyword must have no NUL character, got {options.keyword!r}", "name a part of a test's name"
+        )
     store = last_failed or LastFailed()
     log = RunLog(on_progress)
     deadline = asyncio.get_running_loop().time() + options.timeout_s

@@ -14,7 +14,9 @@ from dari.codetools.engines.choose import EngineChoice
 from dari.codetools.engines.configured import ProjectConfig
 from dari.codetools.format.formatters import NO_DOWNLOAD
 from dari.codetools.lint.diagnostic import SYNTAX, Diagnostic, Severity
-from dari.paths import home, private_dir
+from dari.paths import home, private_dir, read_regular
+
+_MAX_CONFIG_BYTES = 1 << 20
 
 
 class TypeCheck(Struct, frozen=True):
@@ -42,12 +44,33 @@ def _mypy(check: TypeCheck) -> list[str]:
     fixed = ["--no-error-summary", "--no-color-output", "--show-column-numbers", "--show-error-codes"]
     fixed += ["--hide-error-context", "--no-pretty", f"--cache-dir={check.cache}"]
     folder = check.choice.folder
+    fixed += ["--junit-xml=", *(f"--{name}={check.cache / 'reports'}" for name in _reports_of(folder))]
     python = folder / ".venv" / "bin" / "python"
     if check.choice.engine is not None and check.choice.engine.origin != "project" and python.exists():
         fixed.append(f"--python-executable={python}")  # the packages that the project's code imports
     has_files = check.config.has_section(folder / "pyproject.toml", "tool.mypy.files")
     # A change of a signature breaks callers, so all files of the project are checked where it says which those are.
     return fixed if has_files else [*fixed, "--", *check.files]
+
+
+_MYPY_REPORT = re.compile(
+    r"^[ \t]*((?:any_exprs|cobertura_xml|html|linecount|linecoverage|lineprecision|txt|xml|xslt_html|xslt_txt)_report)"
+    r"[ \t]*=",
+    re.MULTILINE,
+)
+
+
+def _reports_of(folder: Path) -> list[str]:
+    """Options for the reports that the project's settings ask for: looking writes nothing into the project."""
+    found: set[str] = set()
+    for name in ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"):
+        try:
+            found.update(
+                _MYPY_REPORT.findall(read_regular(folder / name, _MAX_CONFIG_BYTES).decode("utf-8", "replace"))
+            )
+        except OSError:
+            continue
+    return sorted(name.replace("_", "-") for name in found)
 
 
 _MYPY_LINE = re.compile(
@@ -122,7 +145,8 @@ def _tsc(check: TypeCheck) -> list[str]:
     # `--incremental` also where the project has it off: a project that has it on may not turn it off.
     memory = check.cache / "tsconfig.tsbuildinfo"
     project = check.choice.folder / "tsconfig.json"
-    return ["--noEmit", "--pretty", "false", "--incremental", "--tsBuildInfoFile", str(memory), "-p", str(project)]
+    quiet = ["--noEmit", "--pretty", "false", "--generateCpuProfile", "null", "--generateTrace", "null"]
+    return [*quiet, "--incremental", "--tsBuildInfoFile", str(memory), "-p", str(project)]
 
 
 class _Span(Struct, frozen=True):
