@@ -180,3 +180,11 @@ def test_the_temporary_folder_of_a_run_is_gone(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tempfile, "tempdir", str(own))
     assert run(write(tmp_path / "project", {"test_x.py": GOOD}))["passed"] == 1
     assert os.listdir(own) == []
+
+
+def test_reports_that_addopts_ask_for_are_not_written(tmp_path: Path) -> None:
+    settings = "[pytest]\naddopts = --junitxml=junit.xml --log-file=a.log\nlog_file = b.log\n"
+    code = "import logging\n\ndef test_logs(): logging.warning('x')\n"
+    report = run(write(tmp_path, {"pytest.ini": settings, "test_x.py": code}), env=QUICK)
+    assert report["passed"] == 1
+    assert listing(tmp_path) == ["pytest.ini", "test_x.py"]

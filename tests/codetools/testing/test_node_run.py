@@ -129,3 +129,11 @@ def test_a_run_leaves_only_what_is_in_node_modules(tmp_path: Path) -> None:
     before = listing(project(tmp_path, "vitest"))
     run(tmp_path, environ=with_node())
     assert [name for name in listing(tmp_path) if name not in before and not name.startswith("node_modules")] == []
+
+
+def test_jest_writes_no_snapshot(tmp_path: Path) -> None:
+    before = listing(project(tmp_path, "jest"))
+    (tmp_path / "sum.test.js").write_text("test('new', () => { expect({ a: 1 }).toMatchSnapshot(); });\n")
+    report = run(tmp_path, environ=with_node())
+    assert report["failed"] == 1 and "snapshot" in str(report["failures"]).lower()
+    assert [name for name in listing(tmp_path) if name not in before and not name.startswith("node_modules")] == []

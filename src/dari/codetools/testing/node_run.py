@@ -45,6 +45,7 @@ async def run_vitest(request: RunRequest, log: RunLog) -> None:
 
 async def run_jest(request: RunRequest, log: RunLog) -> None:
     arguments = [f"--reporters={IN_PROJECT / 'jest_reporter.cjs'}", "--testLocationInResults", "--watchAll=false"]
+    arguments.append("--ci")  # a snapshot that is missing is a failure, not a file
     if request.fail_fast:
         arguments.append("--bail=1")
     if pattern := _name_pattern(request):

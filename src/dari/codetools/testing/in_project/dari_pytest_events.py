@@ -19,11 +19,25 @@ EVENTS = "DARI_TEST_EVENTS"
 ONLY = "DARI_TEST_ONLY"
 MAX_TEXT_CHARS = 20000
 MAX_ENTRIES = 40
+_NO_REPORTS = {"xmlpath": None, "log_file": os.devnull, "htmlpath": None, "report_log": None, "json_report": False}
+"""Options for files that a project's `addopts` may ask for: JUnit, logs, pytest-html, -reportlog, -json-report."""
 
 
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)  # pytest-cov begins in the same hook
+def pytest_load_initial_conftests(early_config: Any) -> Any:
+    """No coverage: its files would lie in the repository, and nobody reads its numbers here."""
+    if _pipe is not None and getattr(early_config.known_args_namespace, "cov_source", None):
+        early_config.known_args_namespace.cov_source = []
+    yield
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
     if _pipe is None:
         return
+    for name, value in _NO_REPORTS.items():
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
     pipe = _pipe
     is_worker = hasattr(config, "workerinput")
     has_workers = not is_worker and getattr(config.option, "dist", "no") != "no"
