@@ -183,7 +183,7 @@ def _of_other_tools(workspace: Workspace, environ: Mapping[str, str], problems: 
 
 
 def _project_files(workspace: Workspace, folder: str, suffix: str, problems: list[AgentProblem]) -> list[_File]:
-    """Links out of the project are not followed: whoever wrote them chose what of this machine is shown."""
+    """Links out of the project are not followed: their author would choose what of this machine is shown."""
     if not os.path.lexists(workspace.base / folder):
         return []
     try:

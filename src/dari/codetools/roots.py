@@ -29,8 +29,8 @@ def client_roots(cwd: Path | None) -> FindRoots:
 
     async def find(context: Context) -> Sequence[Path]:
         is_asked = "roots" in context.capabilities and not (context.is_stateless and cwd is not None)
-        if is_asked and (told := await _told_by(context, must=cwd is None)):
-            return told
+        if is_asked and (listed := await _listed_by(context, must=cwd is None)):
+            return listed
         if cwd is None:
             raise InvalidInput(
                 "this client names no folder to work in",
@@ -41,7 +41,7 @@ def client_roots(cwd: Path | None) -> FindRoots:
     return find
 
 
-async def _told_by(context: Context, *, must: bool) -> list[Path]:
+async def _listed_by(context: Context, *, must: bool) -> list[Path]:
     """The folders that exist; none where the client cannot be asked and there is another answer."""
     try:
         roots = await context.list_roots(key="roots")

@@ -91,8 +91,8 @@ class IgnoreRules:
 
 NO_RULES, TOO_LONG, UNREADABLE = IgnoreRules(()), IgnoreRules(()), IgnoreRules(())
 TOO_LONG.is_cut = True
-# A file that is not there, that is no file, or that leads to none has no rules. Of any other failure nobody knows which
-# files it would have kept out.
+# A file that is not there, that is not a file, or that leads to none has no rules. Of any other failure nobody knows
+# which files it would have kept out.
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.ENXIO)
 
 

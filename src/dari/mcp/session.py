@@ -71,7 +71,7 @@ class Session:
         self.peer = ""
         """Whom it is counted for."""
         self.roots: list[dict[str, Any]] | None = None
-        """The client's folders as it last told them; None: to be asked for."""
+        """The client's folders as it last listed them; None: to be asked for."""
         self.roots_changes = 0
         self.on_close: list[Callable[[], None]] = []
         self._next_id = 0

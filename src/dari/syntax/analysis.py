@@ -1,7 +1,7 @@
 """Questions about one source file, and a process that answers them.
 
 Grammars are C code that others wrote: some inputs of a few kilobytes keep one busy for half a minute, and nested YAML
-of 20 kB ends the process with a bus error (tree-sitter 0.25.2). So whoever serves others asks a process of its own:
+of 20 kB ends the process with a bus error (tree-sitter 0.25.2). So a server of others asks a process of its own:
 `python -m dari.syntax.analysis` reads a `Question` per frame from stdin and writes an `Answer` per frame to stdout.
 """
 

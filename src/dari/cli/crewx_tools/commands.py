@@ -196,7 +196,7 @@ async def _run(program: str, command: ToolCommand, words: list[str], console: Pr
 
 
 def exit_code(name: str, value: Any) -> int:
-    """Faults that were found are told by the exit code, so that a script may stop."""
+    """The exit code says that faults were found, so that a script may stop."""
     if not isinstance(value, dict):
         return OK
     if name == "test":

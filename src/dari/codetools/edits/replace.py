@@ -35,7 +35,7 @@ class FileAttributes(Struct, frozen=True):
 
 
 class Replacement(Struct, frozen=True):
-    """`expected` is what is there now, `content` what shall be; None is no file. `number` is unique in a token."""
+    """`expected` is what is there now, `content` what shall be; None: no file. `number` is unique in a token."""
 
     number: int
     path: WorkspacePath

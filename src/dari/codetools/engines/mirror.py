@@ -68,7 +68,7 @@ class Mirror:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(file, "rb") as stream:
             if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise OSError(f"{path.name} is no regular file any more")
+                raise OSError(f"{path.name} is not a regular file any more")
             return stream.read(_MAX_BYTES)
 
     def _fill(self) -> None:

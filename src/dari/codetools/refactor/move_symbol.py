@@ -175,7 +175,7 @@ class _Move:
         line = f"from {module} import {self._name}"
         chain = find_chain([self._target], path, edges)
         if is_package:
-            # Whoever loads the new module loads its package first: there the place of the definition is safe.
+            # Loading the new module loads its package first: there the place of the definition is safe.
             shown = f"{line} as {self._name}" if not uses and not list(exported(old.tree, self._name)) else line
             at = old.line_start(_first_line(self._nodes[0]))
             if chain and any(use.name and not self._is_before(use.name) for use in needs.of_old()):

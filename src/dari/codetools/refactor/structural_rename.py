@@ -1,6 +1,6 @@
 """Rename by syntax, for languages other than Python: identifiers and their scopes, but no types.
 
-What cannot be told from the syntax is refused: several definitions of a name, a new name that is taken.
+What the syntax does not show is refused: several definitions of a name, a new name that is taken.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class FileHits(Struct):
     context: int = 0
 
     def lines(self) -> list[FoundLine]:
-        """Its lines; context goes to the match before it as long as that match may have some, and is told once."""
+        """Its lines; context goes to the match before it as long as that match may have some, and is shown once."""
         found: list[FoundLine] = []
         waiting: list[str] = []
         evidence: list[tuple[int, bytes]] = []

@@ -16,7 +16,7 @@ MAX_LINE_CHARS = 400
 MAX_CONTEXT_CHARS = 200
 MAX_SEEN_SPANS = 100
 MAX_SPANS = 20
-"""Of one line that are told; a minified file has thousands of matches on its only line."""
+"""Of one line that are shown; a minified file has thousands of matches on its only line."""
 BYTES_PER_TOKEN = 4
 _BEFORE_MATCH_CHARS = 100
 _UNDECODED = re.compile("[\udc80-\udcff]")

@@ -232,7 +232,7 @@ class _Search:
         return counts[bisect_right(counts, self._since.key, key=lambda one: path_key(one[0])) :]
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """A thread cannot be cancelled: it is told, and looks between two blocks of a file."""
+        """A thread cannot be cancelled: it looks for a stop between two blocks of a file."""
         try:
             return await asyncio.to_thread(work)
         except asyncio.CancelledError:

@@ -129,7 +129,7 @@ class StructuralSearch:
         return found
 
     def check_pattern(self) -> None:
-        """Called when nothing was found: InvalidInput when the pattern is no code in any language that was tried."""
+        """Called when nothing was found: InvalidInput when the pattern is not code in any language that was tried."""
         if self._languages and all(_is_broken(self._pattern, one) for one in self._languages):
             languages = ", ".join(sorted(self._languages))
             raise InvalidInput(
@@ -203,7 +203,7 @@ def _short(text: str) -> str:
 @cache
 def _is_broken(pattern: str, language: str) -> bool:
     """Whether the pattern, with names for its metavariables, has a syntax error. Some such patterns match all the same:
-    `def $F` is no whole statement."""
+    `def $F` is not a whole statement."""
     from ast_grep_py import SgRoot
 
     plain = _VARIABLE.sub(lambda found: found[1] or found[2] or "rest", pattern)

@@ -20,7 +20,7 @@ class NotParsed(Exception):
 
 
 class NoGrammar(NotParsed):
-    """It is no source, or in a language that has no grammar here."""
+    """It is not source code, or in a language that has no grammar here."""
 
 
 async def ask_about(

@@ -81,7 +81,7 @@ async def launch(
 ) -> ProgramRun:
     """`captures`: process and descriptor of files that hold output. A run that was ended says so in `log.stopped`.
 
-    `is_over`: the framework has told its end; what keeps the process after it (a thread, an open handle) is ended.
+    `is_over`: the framework has announced its end; what keeps the process after it (a thread, an open handle) is ended.
     `is_merged`: stderr comes with stdout, in the order in which they were written.
     `is_direct`: without the launcher, for programs that ask nothing of tests (a version, a list).
     """

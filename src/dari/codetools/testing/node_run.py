@@ -38,7 +38,7 @@ async def run_vitest(request: RunRequest, log: RunLog) -> None:
     arguments = ["run", f"--reporter={reporter}", *(("--bail=1",) if request.fail_fast else ())]
     if pattern := _name_pattern(request):
         arguments.append(f"--testNamePattern={pattern}")
-    # A filter is a part of an absolute path here, so it is no option.
+    # A filter is a part of an absolute path here, so it cannot become an option.
     files = dict.fromkeys(os.path.join(one.path, "") if one.path.is_dir() else str(one.path) for one in request.targets)
     await _NodeRun(request, log).run([*arguments, *files])
 
@@ -135,7 +135,7 @@ class _NodeRun:
         return to_id(self._request.show(path) if path else self._request.framework, str(event.get("name") or ""))
 
     def _add_output(self, event: Event) -> None:
-        """jest hands out what a file printed at its end: its failures are told already."""
+        """jest hands out what a file printed at its end: its failures were reported already."""
         shown = self._request.show(str(event["path"]))
         for test, failure in list(self._log.failures.items()):
             if test.partition("::")[0] == shown and not failure.output:

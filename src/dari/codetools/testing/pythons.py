@@ -83,7 +83,7 @@ def _in(prefix: Path, origin: Literal["project", "caller"]) -> Iterator[Python]:
 
 
 def _poetry_environments(folder: Path, environ: Mapping[str, str]) -> list[Path]:
-    """Where poetry puts the environment of a project unless it is told to use `.venv`."""
+    """Where poetry puts the environment of a project unless it is set to use `.venv`."""
     try:
         project = tomllib.loads(read_regular(folder / "pyproject.toml", _MAX_READ_BYTES).decode())
     except (OSError, ValueError, RecursionError):
