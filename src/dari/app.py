@@ -73,11 +73,12 @@ def further_tokens() -> dict[str, Path]:
     return {"crab-mcp": CrabPaths().token("mcp"), "cruxd": CruxPaths.of_environment().http_token}
 
 
-def build(settings: ServeSettings, call_log: RecordWriter | None = None) -> Server:
-    """The server with every toolkit that is built in; its calls are recorded in `call_log`."""
+def build(settings: ServeSettings, call_log: RecordWriter | None = None, cwd: Path | None = None) -> Server:
+    """The server with every toolkit that is built in; its calls are recorded in `call_log`. `cwd` is the folder of the
+    one client that it serves."""
     registry = Registry()
     registry.call_log = None if call_log is None else lambda: call_log
-    Toolkits(settings).add_to(registry)
+    Toolkits(settings).add_to(registry, cwd=cwd)
     return _make_server(registry, is_strict=settings.protocol == "strict")
 
 

@@ -7,6 +7,7 @@ import sys
 from dari.daemon.agent_hosts import is_mcp_server
 from dari.daemon.ancestry import ancestors, is_descendant, list_processes, read_process
 from dari.daemon.launch import python_command
+from tests.support.waiting import wait_until
 
 # A child that starts a grandchild, tells its pid and waits for the end of stdin.
 NESTED = """
@@ -23,6 +24,7 @@ def test_the_chain_leads_from_a_process_to_the_first_one() -> None:
     ) as child:
         assert child.stdout is not None and child.stdin is not None
         grandchild = int(child.stdout.readline())
+        wait_until(lambda: ancestors(grandchild)[0].argv)  # past its exec
         chain = ancestors(grandchild)
         assert [each.pid for each in chain[:3]] == [grandchild, child.pid, os.getpid()]
         assert chain[-1].parent == 0 or chain[-1].pid == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ctypes
 import json
 import os
 import re
@@ -326,7 +327,19 @@ print(json.dumps([id, said]))
 """
 
 
+@pytest.fixture
+def adopts_nobody() -> Iterator[None]:
+    """A worker that ran a bridge is a subreaper, and would take in what a host detaches, as its own child."""
+    set_subreaper, get_subreaper, was = 36, 37, ctypes.c_int()
+    prctl = ctypes.CDLL(None).prctl
+    prctl(get_subreaper, ctypes.byref(was), 0, 0, 0)
+    prctl(set_subreaper, 0, 0, 0, 0)
+    yield
+    prctl(set_subreaper, was.value, 0, 0, 0)
+
+
 @pytest.mark.parametrize("attack", HOST_ATTACKS)
+@pytest.mark.usefixtures("adopts_nobody")
 def test_what_an_agents_host_detaches_or_does_without_its_server_approves_nothing(crux: Crux, attack: str) -> None:
     fifo = crux.home / "host-said"
     os.mkfifo(fifo)

@@ -111,7 +111,7 @@ def serve_without_hub(none: NoHub, *, is_strict: bool, level: str) -> int:
 
     async def main() -> int:
         with closing(process_spool()) as spool:
-            await serve_stdio(app.build(settings, spool), MCP_GRANT, head=none.unserved)
+            await serve_stdio(app.build(settings, spool, Path.cwd()), MCP_GRANT, head=none.unserved)
         logger.info(log.format_event("stdio", "eof"))
         return 0
 

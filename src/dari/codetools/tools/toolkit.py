@@ -49,9 +49,14 @@ def _after_snapshot(tool: Tool, session: CodeSession) -> Tool:
     """What changed since the session began is known only if nothing is written before its snapshot is taken."""
 
     async def run(arguments: bytes | Raw, context: Context, /) -> object:
-        if session.snapshots is not None:
-            await session.workspace(context)
-            await session.snapshots.taken()
-        return await tool.run(arguments, context)
+        work = tool.run(arguments, context)  # wrong arguments are an error before anything is looked at
+        try:
+            if session.snapshots is not None:
+                await session.workspace(context)
+                await session.snapshots.taken()
+        except BaseException:
+            work.close()
+            raise
+        return await work
 
     return replace(tool, run=run) if tool.is_async else tool
