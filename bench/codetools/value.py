@@ -89,7 +89,8 @@ def _repository(scratch: Path) -> Path:
         subprocess.run([base, "-m", "pip", *words], check=True, stdout=subprocess.DEVNULL)
         found = sorted(packages.glob("click-*.tar.gz"))
     with tarfile.open(found[0]) as archive:
-        archive.extractall(scratch / "unpacked", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11 has it from 3.11.4 on
+        archive.extractall(scratch / "unpacked")
     (unpacked,) = (scratch / "unpacked").iterdir()
     shutil.rmtree(unpacked / "docs", ignore_errors=True)
     _find_own_sources(unpacked)

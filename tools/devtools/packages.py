@@ -35,6 +35,7 @@ def _fetch() -> None:
         raise SetupError(f"pip could not fetch sources:\n{failed}\nhint: is a package index reachable from here?")
     for archive in FOLDER.glob("*.tar.gz"):
         with tarfile.open(archive) as opened:
-            opened.extractall(FOLDER, filter="data")
+            opened.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11 has it from 3.11.4 on
+            opened.extractall(FOLDER)
         archive.unlink()
     say(f"fetched sources in {time.monotonic() - started:.1f} s")
