@@ -30,6 +30,8 @@ PACKAGES = (
     # Test frameworks that they run.
     "jest@30.5.2",
     "vitest@5.1.0",
+    # Looks at every page of the console for what a screen reader or a keyboard could not use.
+    "axe-core@4.14.0",
 )
 NPM_DIR = DEV / "npm"
 
