@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.endpoints import GatewayEndpoints
     from dari.bridge.service import Bridge
+    from dari.console.console import Console
     from dari.core.approval_service import ApprovalService
     from dari.core.audit.writer import RecordWriter
     from dari.core.tool import Tool
     from dari.daemon.client import DaemonClient
     from dari.knowledge.api import KnowledgeApi
     from dari.process.children import Children
+    from dari.proxy.api.service import ProxyService
     from dari.terminal.service import TerminalService
 
 DEFAULT_PORT = 3847
@@ -106,6 +108,47 @@ def build_endpoints(settings: ServeSettings, bridge: Bridge) -> GatewayEndpoints
     )
 
 
+def build_console(
+    settings: ServeSettings, bridge: Bridge, endpoints: GatewayEndpoints, url: Callable[[], str]
+) -> Console:
+    """The web console over everything that the hub has."""
+    from dari.bridge.config.locations import ClientEnvironment
+    from dari.bridge.gateway.endpoints import GatewayEndpoint, ServerOptions
+    from dari.bridge.gateway.selection import ServerSelection
+    from dari.console.backends import ConsoleBackends
+    from dari.console.console import Console
+    from dari.console.login import Logins
+
+    view = bridge.view(ClientEnvironment.of_process())
+    toolkits = Toolkits(settings, lambda: bridge.approval_service, "app")
+    backends = ConsoleBackends(
+        settings=settings,
+        bridge=bridge,
+        view=view,
+        endpoints=endpoints,
+        logins=Logins(paths.home() / "console-sessions.json"),
+        url=url,
+        proxy=cache(lambda starts: proxy_service(proxy_client("app", starts=starts))),
+        terminal=cache(lambda starts: terminal_service(terminal_client(CruxPaths(), "app", starts=starts))),
+        knowledge=cache(lambda starts: knowledge_api("app", starts=starts)),
+        children=new_children(),
+    )
+
+    def make_endpoint() -> GatewayEndpoint:
+        def add_built_ins(registry: Registry) -> None:
+            toolkits.add_to(registry, {**os.environ, "KEBAB_TOOLS": "all"})
+
+        options = ServerOptions(
+            instructions=INSTRUCTIONS,
+            add_built_ins=add_built_ins,
+            approvals=bridge.approvals,
+            call_log=lambda: bridge.audit,
+        )
+        return GatewayEndpoint(view, ServerSelection(mode="full"), options)
+
+    return Console(backends, make_endpoint)
+
+
 def servers_for_clients(
     bridge: Bridge,
 ) -> Callable[[ClientEnvironment, Mapping[str, Any]], AbstractAsyncContextManager[Server]]:
@@ -153,13 +196,20 @@ def servers_for_clients(
 class Toolkits:
     """Our own tools, made once for each socket of a cruxd."""
 
-    def __init__(self, settings: ServeSettings, approvals: Callable[[], ApprovalService] | None = None) -> None:
-        """`approvals` is the queue where it is in this process."""
+    def __init__(
+        self,
+        settings: ServeSettings,
+        approvals: Callable[[], ApprovalService] | None = None,
+        principal: Literal["mcp", "app"] = "mcp",
+    ) -> None:
+        """`approvals` is the queue where it is in this process; `principal` is who calls the daemons."""
         self._settings = settings
-        self._knowledge = KnowledgeOffers(approvals)
-        self._proxy = cache(lambda: tuple(proxy_tools(proxy_client())))
-        self._terminal = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place))))
-        self._running = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place), starts=False)))
+        self._knowledge = KnowledgeOffers(approvals, principal)
+        self._proxy = cache(lambda: tuple(proxy_tools(proxy_client(principal))))
+        self._terminal = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place), principal)))
+        self._running = cache(
+            lambda *place: terminal_service(terminal_client(CruxPaths(*place), principal, starts=False))
+        )
         self._children = cache(new_children)
         self._terminal_tools = cache(lambda *place: tuple(terminal_tools(self._terminal(*place))))
 
@@ -215,25 +265,30 @@ def build_crab(
     return Server(registry, info, instructions=instructions, strict=settings.protocol == "strict")
 
 
-def proxy_client() -> DaemonClient:
-    """Calls to crabd at its default socket; the first call starts it."""
+def proxy_client(principal: str = "mcp", *, starts: bool = True) -> DaemonClient:
+    """Calls to crabd at its default socket; with `starts`, the first call starts it."""
     from dari.proxy.daemon import CrabPaths, crabd_client
 
-    return crabd_client(CrabPaths(), "mcp")
+    return crabd_client(CrabPaths(), principal, starts=starts)
+
+
+def proxy_service(client: DaemonClient) -> ProxyService:
+    from dari.proxy.api.service import remote_service
+
+    return remote_service(client)
 
 
 def proxy_tools(client: DaemonClient, which: Literal["core", "all"] = "all") -> Iterable[Tool]:
-    from dari.proxy.api.service import remote_service
     from dari.proxy.tools import ProxyTools
 
-    return ProxyTools(remote_service(client)).tools(which)
+    return ProxyTools(proxy_service(client)).tools(which)
 
 
-def terminal_client(place: CruxPaths, *, starts: bool = True) -> DaemonClient:
+def terminal_client(place: CruxPaths, principal: str = "mcp", *, starts: bool = True) -> DaemonClient:
     """Calls to a cruxd; with `starts`, the first call starts it."""
     from dari.terminal.daemon import cruxd_client
 
-    return cruxd_client(place, "mcp", starts=starts)
+    return cruxd_client(place, principal, starts=starts)
 
 
 def terminal_service(client: DaemonClient) -> TerminalService:
@@ -251,9 +306,9 @@ def terminal_tools(terminal: TerminalService) -> Iterable[Tool]:
 class KnowledgeOffers:
     """`kebab_*` tools and `kebab://` resources over kebabd, which the first call starts."""
 
-    def __init__(self, approvals: Callable[[], ApprovalService] | None) -> None:
+    def __init__(self, approvals: Callable[[], ApprovalService] | None, principal: str = "mcp") -> None:
         self._approvals = approvals
-        self._api = cache(knowledge_api)
+        self._api = cache(lambda: knowledge_api(principal))
 
     def chosen_tools(self, variable: str) -> tuple[Tool, ...]:
         """Those that the client's KEBAB_TOOLS names, else the file: the hub's, as kebabd is the hub's."""
@@ -277,13 +332,13 @@ class KnowledgeOffers:
         add_templates(registry, self._api)
 
 
-def knowledge_api() -> KnowledgeApi:
+def knowledge_api(principal: str = "mcp", *, starts: bool = True) -> KnowledgeApi:
     """The knowledge base of the usual configuration, in kebabd."""
     from dari.daemon.stub import make_stub
     from dari.knowledge.api import KnowledgeApi
     from dari.knowledge.daemon import KebabPaths, kebabd_client
 
-    return make_stub(KnowledgeApi, kebabd_client(KebabPaths(), "mcp"))
+    return make_stub(KnowledgeApi, kebabd_client(KebabPaths(), principal, starts=starts))
 
 
 def new_children() -> Children:

@@ -38,5 +38,7 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     """Only this server, under its own names."""
     has_servers: bool = True
     """Whether other people's servers are offered too."""
+    has_console: bool = False
+    """Whether the web console is served beside `/mcp`."""
     stop_grace_s: float = 5.0
     """How long a stop waits for calls that still run."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _EPILOG = """\
 examples:
   dari up                         serve over HTTP and a Unix socket until Ctrl-C
+  dari console                    open the web console of the running hub
   dari mcp                        serve one client over stdin and stdout (what an IDE starts)
   dari mcp --transport both       the same, and HTTP beside it
   dari doctor                     check the installation
@@ -49,6 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands.add_parser("remote", help="other people's MCP servers: list-tools, call-tool, add, trust, …")
     commands.add_parser("knowledge", help="search and answers from your own files: the commands of kebab")
     commands.add_parser("approvals", help="calls that wait for a person: list, show, approve, deny, watch")
+    commands.add_parser("console", help="open the web console of the running hub in your browser")
     commands.add_parser("audit", help="the audit log of every part: tail, query, show, verify")
     return parser
 
@@ -75,6 +77,10 @@ def _main(words: list[str]) -> int:
         code = run_stdio(words[1:])
         if code is not None:
             return code
+    if words[:1] == ["console"]:
+        from dari.cli.console import main as run_console
+
+        return run_console(words[1:])
     if words[:1] == ["audit"]:
         from dari.cli.audit import main as audit
 
@@ -109,13 +115,22 @@ def _main(words: list[str]) -> int:
 
 
 def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    import argparse
+
     parser = commands.add_parser(
         "up",
-        help="run the hub: one HTTP endpoint and a Unix socket",
-        description="Serve MCP over HTTP (port 3847, bearer token) and over a Unix socket until Ctrl-C.",
+        help="run the hub: one HTTP endpoint, the web console and a Unix socket",
+        description="Serve MCP over HTTP (port 3847, bearer token), the web console beside it (a link to log in is "
+        "printed), and MCP over a Unix socket, until Ctrl-C.",
     )
     _add_serving(parser)
     parser.add_argument("--socket", metavar="PATH", help="Unix socket (default: in the runtime directory)")
+    parser.add_argument(
+        "--console",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="the web console at / (default: on loopback; with another --http-bind only when asked for)",
+    )
 
 
 def _add_mcp(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from dari.cli.ports import client_command, warn_port_moved
 from dari.errors import Conflict
 from dari.runtime import run_to_exit, tune_gc_for_serving
 from dari.settings import ServeSettings, Transport
+from dari.transport.bind import is_loopback
 from dari.transport.health import hub_on
 from dari.transport.peer_uids import read_uids
 from dari.transport.supervisor import TransportSupervisor
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from dari.cli.hub.daemon import Hosted
     from dari.cli.mcp.http import HubForwarder
     from dari.cli.mcp.hub import NoHub
+    from dari.console.console import Console
 
 
 def run_up(arguments: argparse.Namespace) -> int:
@@ -143,23 +146,33 @@ async def _host(settings: ServeSettings) -> int:
     from dari.cli.hub.daemon import host, take_over
     from dari.cli.hub.main import commands_for, servers_for
     from dari.cli.hub.paths import BridgePaths
+    from dari.console.control import ConsoleControl
 
-    place = BridgePaths()
+    place, control = BridgePaths(), ConsoleControl()
     bridge = Bridge(place.state_dir, protected=(*place.protected, app.socket_path().parent))
     async with AsyncExitStack() as stack:
         for is_last in (False, False, True):
             await take_over(place)
             try:
-                hosting = host(place, bridge, commands_for(bridge), servers_for(bridge), kind="hub")
+                hosting = host(
+                    place, bridge, commands_for(bridge), servers_for(bridge), kind="hub", further_apis=[control]
+                )
                 hosted = await stack.enter_async_context(hosting)
                 break
             except Conflict:
                 if is_last:
                     raise  # else a command that came in between has started a daemon: ask that one too
         fronts = app.build_endpoints(settings, bridge)
+        served = _Served()
+        console = app.build_console(settings, bridge, fronts, lambda: served.url) if settings.has_console else None
         supervisor = TransportSupervisor(
-            fronts.main.server, settings, announce=partial(_banner, settings), find_server=fronts.find
+            fronts.main.server,
+            settings,
+            announce=partial(_announce, settings, served, console),
+            find_server=fronts.find,
+            make_pages=None if console is None else console.app,
         )
+        control.make_url = None if console is None else console.login_url
         asked = asyncio.create_task(_stop_when_asked(hosted, supervisor))
         fronts.start()
         # The first client's first list should not wait for a toolkit to be imported.
@@ -170,6 +183,8 @@ async def _host(settings: ServeSettings) -> int:
         finally:
             asked.cancel()
             await asyncio.gather(asked, return_exceptions=True)
+            if console is not None:
+                await console.close()
             await fronts.close()
 
 
@@ -194,15 +209,46 @@ def _settings(arguments: argparse.Namespace, transport: Transport, socket: Path 
         profile=arguments.profile or "",
         server=arguments.server or "",
         has_servers=not arguments.no_servers,
+        has_console=_wants_console(arguments),
     )
 
 
-def _banner(settings: ServeSettings, url: str, token_path: str) -> None:
+def _wants_console(arguments: argparse.Namespace) -> bool:
+    """By default on loopback alone: elsewhere its cookie would travel unencrypted."""
+    chosen: bool | None = getattr(arguments, "console", False)
+    if chosen is None:
+        return is_loopback(arguments.http_bind)
+    return chosen
+
+
+@dataclass(slots=True)
+class _Served:
+    """Where the listener is, once it is open."""
+
+    url: str = ""
+
+
+def _announce(settings: ServeSettings, served: _Served, console: Console | None, url: str, token_path: str) -> None:
+    served.url = url
+    _banner(settings, url, token_path, "" if console is None else _console_line(console))
+
+
+def _console_line(console: Console) -> str:
+    """The link is for the person at this terminal; an agent that runs `dari up` gets none."""
+    from dari.daemon.person import find_agent
+
+    if find_agent(os.getpid()):
+        return "run `dari console` in a terminal of your own"
+    return f"{console.login_url()}   (works once, for ten minutes; later: dari console)"
+
+
+def _banner(settings: ServeSettings, url: str, token_path: str, console: str = "") -> None:
     """What a person needs to connect; on stderr, because stdout may be protocol."""
     lines = [
         "",
         f"  Dari is up at {url}",
         f"  token file    {token_path}",
+        *([f"  console       {console}"] if console else []),
         "",
         f"  {client_command('dari', url, token_path)}",
         "",

@@ -86,6 +86,25 @@ def tcp_peer_uid(peer: Address, own: Address) -> int | None:
     return None if holder is None else holder.uid
 
 
+def tcp_peer_pid(peer: Address, own: Address) -> int | None:
+    """The process that holds the socket `peer`, as far as we may look into processes. Reads the descriptors of every
+    process: some milliseconds."""
+    owner = tcp_peer_owner(peer, own)
+    if owner is None:
+        return None
+    wanted = f"socket:[{owner.inode}]"
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            with os.scandir(f"/proc/{entry.name}/fd") as descriptors:
+                if any(os.readlink(each.path) == wanted for each in descriptors):
+                    return int(entry.name)
+        except OSError:
+            continue  # it has ended, closed one meanwhile, or is another user's
+    return None
+
+
 def listener_uid(own: Address) -> int | None:
     """The user that listens where a connection to `own` would arrive; None where there is none, or it is not known."""
     host, port = _address(own[0]), own[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
 
 from dari.errors import Failed, InvalidInput
@@ -34,6 +35,16 @@ def bind(host: str, port: int | None) -> socket.socket:
     raise BindFailed(
         f"ports {DEFAULT_PORT} to {LAST_FALLBACK} on {host} are all in use", "free one, or name another by --http-port"
     )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a listener there can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def url_port(url: str) -> int:

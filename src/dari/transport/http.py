@@ -382,10 +382,28 @@ class McpProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
-            if self._is_offered_upgrade:
+            if self._is_offered_upgrade and self._takes_websocket():
+                self.handle_websocket_upgrade()
+            elif self._is_offered_upgrade:
                 self._decline_upgrade(data[offer.args[0] :])
         except httptools.HttpParserError:
             self.send_400_response("Invalid HTTP request received.")
+
+    def _takes_websocket(self) -> bool:
+        """Only where pages are served, from a peer that may connect, and as the first thing on its connection."""
+        if self.ws_protocol_class is None or self.client is None or self._peer_refusal is not None:
+            return False
+        path = self.url.partition(b"?")[0]
+        return self._active is None and self._get_upgrade() == b"websocket" and self.endpoint.at(path) is None
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over, with the state that uvicorn's own `on_message_begin` would have made."""
+        url, headers = self.url, self.headers
+        super().on_message_begin()
+        self.url, self.headers = url, headers
+        self.scope["headers"] = headers
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        super().handle_websocket_upgrade()
 
     def _decline_upgrade(self, rest: bytes) -> None:
         """Serve an offer to upgrade (Java's client makes one, always) as the HTTP/1.1 request that it is.

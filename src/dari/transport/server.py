@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import sys
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from dari.daemon.tcp_peer import knows_tcp_owners
 from dari.log import format_event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
-from dari.transport.bind import bind
+from dari.transport.bind import bind, is_loopback
 from dari.transport.endpoint import McpEndpoint
 from dari.transport.guard import HttpGuard, TokenFile
 from dari.transport.health import HealthApp
@@ -29,6 +28,8 @@ from dari.transport.unix import UnixServer
 from dari.transport.uvicorn_server import AsgiApp, UvicornServer
 
 _log = logging.getLogger("dari.transport")
+MakePages = Callable[[HealthApp, HttpGuard], AsgiApp]
+"""What answers beside `/mcp`, WebSockets too, given what answers there without it and the rules of the listener."""
 FindServer = Callable[[str], Server | str | None]
 """The server of a path beside `/mcp`, the reason why there is none, or None when the path is not an MCP one."""
 
@@ -50,7 +51,7 @@ class McpListeners:
         server: Server,
         settings: ServeSettings,
         grant: Grant,
-        app: AsgiApp | None = None,
+        make_pages: MakePages | None = None,
         find_server: FindServer | None = None,
         forwarder: Forwarder | None = None,
     ) -> None:
@@ -62,7 +63,7 @@ class McpListeners:
         self._settings = settings
         self._grant = grant
         self._http_grant = replace(grant, may_relay_person=False)
-        self._app = app
+        self._make_pages = make_pages
         self._failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._unix: UnixServer | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -94,8 +95,14 @@ class McpListeners:
         endpoint = McpEndpoint(
             self._server, self.sessions, guard, self._http_grant, rate_limit=limit, mount=mount, handler=handler
         )
-        app = self._app or HealthApp(token, lambda: self.url)
-        self.web = UvicornServer(endpoint, listeners, app, settings.stop_grace_s)
+        health = HealthApp(token, lambda: self.url)
+        self.web = UvicornServer(
+            endpoint,
+            listeners,
+            health if self._make_pages is None else self._make_pages(health, guard),
+            settings.stop_grace_s,
+            takes_websockets=self._make_pages is not None,
+        )
         await self.web.start()
         if listeners:
             host, port = listeners[0].getsockname()[:2]
@@ -149,7 +156,7 @@ class McpListeners:
 
 def _warn(host: str, allowed_uids: tuple[int, ...] | None) -> None:
     """What a listener lets in that its owner may not have meant."""
-    if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+    if not is_loopback(host):
         _log.warning(
             format_event(
                 "http",

@@ -23,7 +23,7 @@ from dari.mcp.server import Server
 from dari.settings import ServeSettings
 
 if TYPE_CHECKING:
-    from dari.transport.server import FindServer, Forwarder, McpListeners
+    from dari.transport.server import FindServer, Forwarder, MakePages, McpListeners
 
 _log = logging.getLogger("dari.transport")
 Announce = Callable[[str, str], None]
@@ -42,6 +42,7 @@ class TransportSupervisor:
         *,
         announce: Announce | None = None,
         find_server: FindServer | None = None,
+        make_pages: MakePages | None = None,
         forwarder: Forwarder | None = None,
         stdio: ServeStdio | None = None,
     ) -> None:
@@ -51,6 +52,7 @@ class TransportSupervisor:
         self._grant = grant
         self._announce = announce
         self._find_server = find_server
+        self._make_pages = make_pages
         self._forwarder = forwarder
         self._stdio = stdio
         self._stop = asyncio.Event()
@@ -79,7 +81,12 @@ class TransportSupervisor:
         from dari.transport.server import McpListeners
 
         hub = McpListeners(
-            self._server, self._settings, self._grant, find_server=self._find_server, forwarder=self._forwarder
+            self._server,
+            self._settings,
+            self._grant,
+            self._make_pages,
+            self._find_server,
+            self._forwarder,
         )
         await hub.start()
         if hub.url:

@@ -24,6 +24,7 @@ STOP_GRACE_S = 5.0
 LAST_WORDS_S = 0.2
 POLL_S = 0.005
 MAX_CONNECTIONS = 2000
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 
 AsgiApp = Callable[[Scope, Any, Send], Awaitable[None]]
 
@@ -43,7 +44,10 @@ class UvicornServer:
         listeners: list[socket.socket],
         app: AsgiApp,
         stop_grace_s: float = STOP_GRACE_S,
+        *,
+        takes_websockets: bool = False,
     ) -> None:
+        """`app` answers what is not MCP, WebSockets too if it takes any."""
         self.endpoint = endpoint
         self._stop_grace_s = stop_grace_s
         self._listeners = listeners
@@ -52,7 +56,9 @@ class UvicornServer:
         config = Config(
             app,
             http=partial(McpProtocol, endpoint),  # type: ignore[arg-type]
-            ws="none",
+            ws=_make_websocket if takes_websockets else "none",  # type: ignore[arg-type]
+            ws_max_size=MAX_MESSAGE_BYTES,
+            ws_per_message_deflate=False,
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -161,3 +167,10 @@ def _report(ticker: asyncio.Task[None], report: Callable[[Exception], None]) -> 
     error = None if ticker.cancelled() else ticker.exception()
     if isinstance(error, Exception):
         report(error)
+
+
+def _make_websocket(**uvicorn: Any) -> asyncio.Protocol:
+    """The library is imported when the first page connects."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(**uvicorn)

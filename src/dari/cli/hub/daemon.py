@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -65,6 +65,7 @@ async def host(
     lifetime: Lifetime | None = None,
     kind: Literal["daemon", "hub"] = "hub",
     is_own_child: Callable[[int | None], bool] | None = None,
+    further_apis: Sequence[object] = (),
 ) -> AsyncIterator[Hosted]:
     """Hold the lock, enter the bridge and open its sockets; leaving ends all of it, in the other order.
 
@@ -98,7 +99,11 @@ async def host(
         await held.enter_async_context(_taking_spools(bridge))
         control = DaemonServer(
             DaemonPaths(NAME, place.run_dir),
-            (*exposed_methods(BridgeControl(bridge)), *exposed_methods(bridge.approval_service)),
+            [
+                method
+                for api in (BridgeControl(bridge), bridge.approval_service, *further_apis)
+                for method in exposed_methods(api)
+            ],
             peer_credentials=outsider,
             on_refused=partial(_record_refusal, bridge),
             lifetime=lifetime,

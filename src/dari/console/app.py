@@ -1,0 +1,211 @@
+"""The console's addresses beside `/mcp`: the page, its files, log-in and log-out, and the one WebSocket.
+
+Everything but log-in and files asks for the cookie. The Host must be a name of ours, and a WebSocket or a POST must
+come from our own origin: a page of somebody else cannot reach any of it. The cookie opens nothing at `/mcp`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+from dari.console.login import ConsoleSession, Logins
+from dari.console.static_files import StaticFile, find_file
+from dari.daemon.caller_scopes import CallerIdentity
+from dari.daemon.person import find_agent
+from dari.daemon.tcp_peer import Address, is_local, knows_tcp_owners, tcp_peer_pid
+from dari.log import format_event
+from dari.text.sanitize import escape_hidden
+from dari.transport.guard import HttpGuard
+from dari.transport.health import PATH as HEALTH_PATH
+from dari.transport.health import HealthApp, Scope
+
+PAGES = frozenset(["", "servers", "tools", "traffic", "terminals", "knowledge", "approvals", "audit", "settings"])
+COOKIE = "dari_console"
+LIVE_PATH = "/live"
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_SAFE = [
+    (b"content-security-policy", CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+]
+_log = logging.getLogger("dari.console")
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Serve = Callable[[Receive, Send, CallerIdentity, ConsoleSession], Awaitable[None]]
+"""Serves the WebSocket of a page that was let in, from its acceptance to its end."""
+
+
+class ConsoleApp:
+    """An ASGI application; `health` answers where it did before."""
+
+    def __init__(self, health: HealthApp, guard: HttpGuard, logins: Logins, serve: Serve) -> None:
+        self._health = health
+        self._guard = guard
+        self._logins = logins
+        self._serve = serve
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._open(scope, receive, send)
+        elif scope["path"] == HEALTH_PATH or scope.get("client") is None:
+            await self._health(scope, receive, send)
+        else:
+            await self._answer(scope, send)
+
+    async def _answer(self, scope: Scope, send: Send) -> None:
+        headers, path, method = _fields(scope), scope["path"], scope["method"]
+        if not self._guard.allows_host(headers.get(b"host")):
+            await _say(send, 403, "host not allowed")
+        elif path == "/login" and method in ("GET", "HEAD"):
+            await self._log_in(scope, headers, send)
+        elif path == "/logout" and method == "POST":
+            await self._log_out(headers, send)
+        elif method not in ("GET", "HEAD"):
+            await _say(send, 405, "method not allowed", [(b"allow", b"GET, HEAD")])
+        elif path.startswith("/static/"):
+            await _send_file(send, find_file(path.removeprefix("/static/")), headers, method)
+        elif path.strip("/").partition("/")[0] in PAGES:
+            if self._session(headers) is None:
+                await _send_file(send, find_file("login.html"), headers, method, status=401)
+            else:
+                await _send_file(send, find_file("index.html"), headers, method)
+        else:
+            await _say(send, 404, "not found")
+
+    async def _log_in(self, scope: Scope, headers: Mapping[bytes, bytes], send: Send) -> None:
+        if refusal := await _refusal(scope):
+            await _say(send, 403, refusal)
+            return
+        key = parse_qs(scope["query_string"].decode("latin-1")).get("key", [""])[0]
+        cookie = self._logins.redeem(key) if scope["method"] == "GET" else None
+        if cookie is None:
+            if self._session(headers) is not None:  # the link was used by this browser before
+                await _redirect(send, "/")
+                return
+            _log.warning(format_event("console", "login_refused"))
+            await _send_file(send, find_file("login.html"), headers, "GET", status=401)
+            return
+        given = f"{self._cookie_name(headers)}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={30 * 24 * 3600}"
+        _log.info(format_event("console", "login"))
+        await _redirect(send, "/", [(b"set-cookie", given.encode())])
+
+    async def _log_out(self, headers: Mapping[bytes, bytes], send: Send) -> None:
+        session = self._session(headers)
+        if session is None or not _is_same_origin(headers):
+            await _say(send, 403, "only the page itself logs out")
+            return
+        self._logins.end(session.id)
+        gone = f"{self._cookie_name(headers)}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"
+        await _redirect(send, "/", [(b"set-cookie", gone.encode())])
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The WebSocket: refused before it is accepted, so that the page sees a plain 403."""
+        headers = _fields(scope)
+        await receive()  # websocket.connect
+        session = self._session(headers)
+        if (
+            scope["path"] != LIVE_PATH
+            or session is None
+            or not self._guard.allows_host(headers.get(b"host"))
+            or not _is_same_origin(headers)
+        ):
+            await send({"type": "websocket.close"})
+            return
+        if refusal := await _refusal(scope):
+            _log.warning(format_event("console", "refused", refusal))
+            await send({"type": "websocket.close"})
+            return
+        from dari.core.scopes import ALL_SCOPES
+
+        caller = CallerIdentity("app", ALL_SCOPES, None, is_vouched_for=True)
+        await self._serve(receive, send, caller, session)
+
+    def _session(self, headers: Mapping[bytes, bytes]) -> ConsoleSession | None:
+        try:
+            cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
+        except CookieError:
+            return None
+        found = cookies.get(self._cookie_name(headers))
+        return None if found is None else self._logins.find(found.value)
+
+    def _cookie_name(self, headers: Mapping[bytes, bytes]) -> str:
+        """With the port: browsers send a cookie to every port of a host, and two hubs may run."""
+        _, _, port = headers.get(b"host", b"").decode("latin-1").rpartition(":")
+        return f"{COOKIE}_{port}" if port.isdigit() else COOKIE
+
+
+async def _refusal(scope: Scope) -> str:
+    """Why the browser that connects is not a person's: an agent started it. Empty when nothing says so."""
+    client, server = scope.get("client"), scope.get("server")
+    if not client or not server or server[1] is None or not knows_tcp_owners():
+        return ""
+    reason = await asyncio.to_thread(_find_agent_behind, (client[0], client[1]), (server[0], server[1]))
+    return f"the console is for a person, and {reason}; use a browser that you started yourself" if reason else ""
+
+
+def _find_agent_behind(peer: Address, own: Address) -> str:
+    if not is_local(peer[0]):
+        return ""
+    pid = tcp_peer_pid(peer, own)
+    return find_agent(pid)
+
+
+def _is_same_origin(headers: Mapping[bytes, bytes]) -> bool:
+    return headers.get(b"origin") == b"http://" + headers.get(b"host", b"")
+
+
+def _fields(scope: Scope) -> dict[bytes, bytes]:
+    """The first of each: a second Host or Origin changes nothing. Cookies may come in several lines."""
+    fields: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name == b"cookie" and name in fields:
+            fields[name] += b"; " + value
+        else:
+            fields.setdefault(name, value)
+    return fields
+
+
+async def _send_file(
+    send: Send, file: StaticFile | None, headers: Mapping[bytes, bytes], method: str, status: int = 200
+) -> None:
+    if file is None:
+        await _say(send, 404, "not found")
+        return
+    tag = file.etag.encode()
+    known = status == 200 and headers.get(b"if-none-match") == tag
+    zipped = b"gzip" in headers.get(b"accept-encoding", b"")
+    body = b"" if known else file.gzipped if zipped else file.plain
+    fields = [(b"content-type", file.content_type.encode()), (b"etag", tag), (b"vary", b"accept-encoding")]
+    fields += [(b"cache-control", b"no-cache"), (b"content-length", b"%d" % len(body))]
+    if zipped and not known:
+        fields.append((b"content-encoding", b"gzip"))
+    await _send(send, 304 if known else status, fields, b"" if method == "HEAD" else body)
+
+
+async def _redirect(send: Send, place: str, fields: list[tuple[bytes, bytes]] | None = None) -> None:
+    await _send(send, 303, [(b"location", place.encode()), (b"content-length", b"0"), *(fields or [])], b"")
+
+
+async def _say(send: Send, status: int, text: str, fields: list[tuple[bytes, bytes]] | None = None) -> None:
+    body = escape_hidden(text).encode() + b"\n"
+    plain = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    await _send(send, status, [*plain, *(fields or [])], body)
+
+
+async def _send(send: Send, status: int, fields: list[tuple[bytes, bytes]], body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [*fields, *_SAFE]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,130 @@
+"""The console, put together: its own tools, its topics, and the server that a page talks to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from dari.console.app import ConsoleApp, Receive, Send
+from dari.console.channel import ConsoleChannel
+from dari.console.live import Follow, Topics
+from dari.core.scopes import ALL_SCOPES, Grant
+from dari.daemon.caller_scopes import CallerIdentity, serve_caller
+from dari.log import format_event
+
+if TYPE_CHECKING:
+    from dari.bridge.gateway.endpoints import GatewayEndpoint
+    from dari.console.backends import ConsoleBackends
+    from dari.console.login import ConsoleSession
+    from dari.core.tool import Toolkit
+    from dari.transport.guard import HttpGuard
+    from dari.transport.health import HealthApp
+
+GRANT = Grant("app", ALL_SCOPES)
+_log = logging.getLogger("dari.console")
+
+
+def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
+    """What a person does in the console and an agent may not: every tool has the scope `admin`."""
+    from dari.console.tools.hub import HubTools
+
+    yield HubTools(backends)
+
+
+def console_topics() -> dict[str, Follow]:
+    from dari.console.topics.hub import follow_hub
+
+    return {"hub": follow_hub}
+
+
+class Console:
+    """Everything behind the page. The server that pages talk to is made when the first one connects."""
+
+    def __init__(self, backends: ConsoleBackends, make_endpoint: Callable[[], GatewayEndpoint]) -> None:
+        self._backends = backends
+        self._make_endpoint = make_endpoint
+        self._endpoint: GatewayEndpoint | None = None
+        self._topics = Topics(backends)
+        for name, follow in console_topics().items():
+            self._topics.add(name, follow)
+        self._pages: dict[asyncio.Task[None], str] = {}
+        backends.logins.on_end.append(self._log_out)
+
+    def app(self, health: HealthApp, guard: HttpGuard) -> ConsoleApp:
+        return ConsoleApp(health, guard, self._backends.logins, self._serve)
+
+    def login_url(self) -> str:
+        """A link that logs one browser in, once."""
+        return f"{self._backends.url().removesuffix('/mcp')}/login?key={self._backends.logins.new_key()}"
+
+    async def close(self) -> None:
+        pages = list(self._pages)
+        for page in pages:
+            page.cancel()
+        await asyncio.gather(*pages, return_exceptions=True)
+        if self._endpoint is not None:
+            await self._endpoint.close()
+
+    async def _serve(self, receive: Receive, send: Send, caller: CallerIdentity, session: ConsoleSession) -> None:
+        """One page, from the acceptance of its WebSocket to its end."""
+        page = asyncio.get_running_loop().create_task(self._serve_page(receive, send, caller))
+        self._pages[page] = session.id
+        try:
+            await asyncio.wait({page})
+        finally:
+            page.cancel()
+            await asyncio.gather(page, return_exceptions=True)
+            del self._pages[page]
+
+    async def _serve_page(self, receive: Receive, send: Send, caller: CallerIdentity) -> None:
+        await send({"type": "websocket.accept"})
+
+        async def send_text(text: str) -> None:
+            await send({"type": "websocket.send", "text": text})
+
+        with serve_caller(caller):
+            channel = ConsoleChannel(self._open_endpoint().server, GRANT, self._topics, send_text)
+            writing = asyncio.get_running_loop().create_task(channel.write())
+            reading = asyncio.get_running_loop().create_task(_read(receive, channel))
+            try:
+                await asyncio.wait({writing, reading}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (writing, reading):
+                    task.cancel()
+                await asyncio.gather(writing, reading, return_exceptions=True)
+                await channel.close()
+                await _close(send)
+
+    def _open_endpoint(self) -> GatewayEndpoint:
+        if self._endpoint is None:
+            self._endpoint = self._make_endpoint()
+            for toolkit in console_toolkits(self._backends):
+                self._endpoint.full.add_toolkit(toolkit)
+            self._endpoint.start()
+        return self._endpoint
+
+    def _log_out(self, session_id: str) -> None:
+        for page, of_session in self._pages.items():
+            if of_session == session_id:
+                page.cancel()
+
+
+async def _read(receive: Receive, channel: ConsoleChannel) -> None:
+    while True:
+        event: dict[str, Any] = await receive()
+        if event["type"] == "websocket.disconnect":
+            return
+        text = event.get("text")
+        if text is None:
+            _log.warning(format_event("console", "binary_message"))
+            return
+        channel.receive(text.encode())
+
+
+async def _close(send: Send) -> None:
+    try:
+        await send({"type": "websocket.close", "code": 1001})
+    except Exception as error:  # the browser has closed it; uvicorn says so in its own ways
+        _log.debug(format_event("console", "closed", f"{type(error).__name__}"))

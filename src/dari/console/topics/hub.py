@@ -1,0 +1,73 @@
+"""Topic `hub`: what runs, and what waits for a person; for the page's frame."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dari.console.live import Feed, TopicOptions
+from dari.core.approvals import ApprovalEvent
+from dari.daemon.unix_socket import answers
+from dari.proxy.daemon import CrabPaths
+from dari.terminal.paths import CruxPaths
+from dari.version import VERSION
+
+if TYPE_CHECKING:
+    from dari.console.backends import ConsoleBackends
+
+LOOK_S = 2.0
+
+
+class HubState(Struct, frozen=True):
+    version: str
+    url: str
+    daemons: dict[str, bool]
+    """Which of crabd, cruxd and kebabd run."""
+    servers: int
+    agents: int
+    """Sessions of agents over HTTP."""
+    waiting: int
+    """Approvals that wait."""
+    now_unix: float = 0.0
+
+
+async def follow_hub(backends: ConsoleBackends, argument: str, options: TopicOptions) -> AsyncIterator[HubState]:
+    feed: Feed[ApprovalEvent] = Feed()
+    stop = backends.approvals.queue.subscribe(feed.put)
+    last: HubState | None = None
+    try:
+        while True:
+            state = await _look(backends)
+            if state != last:
+                last = state
+                yield replace(state, now_unix=time.time())
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await feed.take()
+            except TimeoutError:
+                pass
+    finally:
+        stop()
+
+
+async def _look(backends: ConsoleBackends) -> HubState:
+    return HubState(
+        version=VERSION,
+        url=backends.url(),
+        daemons=await asyncio.to_thread(_running),
+        servers=sum(1 for one in backends.view.catalog().listed if one.state == "ready"),
+        agents=len(backends.endpoints.main.server.sessions),
+        waiting=len(backends.approvals.pending()),
+    )
+
+
+def _running() -> dict[str, bool]:
+    from dari.knowledge.daemon import KebabPaths
+
+    sockets = {"crabd": CrabPaths().socket, "cruxd": CruxPaths().socket, "kebabd": KebabPaths().socket}
+    return {name: answers(socket) for name, socket in sockets.items()}
