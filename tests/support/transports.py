@@ -112,7 +112,7 @@ async def running(
     chosen = ServeSettings(**{"transport": "http", "http_port": 0, **settings})
     tools = tools or DemoTools()
     server = demo_server(tools, strict=strict)
-    hub = McpListeners(server, chosen, MCP_GRANT, app)
+    hub = McpListeners(server, chosen, MCP_GRANT, None if app is None else lambda health, guard: app)
     await hub.start()
     rig = Rig(hub, server, tools, chosen)
     try:

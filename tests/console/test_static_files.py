@@ -1,0 +1,84 @@
+"""The page's own files: nothing of others in them, no markup made from strings, texts in both languages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dari.console.static_files import FOLDER, find_file
+
+SCRIPTS = sorted(FOLDER.rglob("*.js"))
+MAX_GZIPPED_BYTES = 90_000
+_SINKS = re.compile(
+    r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|eval\(|new Function|setAttribute\(\s*[\"']style)"
+)
+
+
+def names(scripts: list[Path]) -> list[str]:
+    return [str(path.relative_to(FOLDER)) for path in scripts]
+
+
+@pytest.mark.parametrize("name", names(SCRIPTS))
+def test_no_script_makes_markup_of_text(name: str) -> None:
+    assert _SINKS.findall((FOLDER / name).read_text()) == []
+
+
+@pytest.mark.parametrize("name", names([*SCRIPTS, *FOLDER.rglob("*.css"), *FOLDER.rglob("*.html")]))
+def test_no_file_names_another_host(name: str) -> None:
+    hosts = set(re.findall(r"https?://([\w.-]+)", (FOLDER / name).read_text()))
+    assert hosts <= {"www.w3.org", "127.0.0.1", "localhost", "example.com"}
+
+
+def test_all_of_it_is_small() -> None:
+    files = [find_file(str(path.relative_to(FOLDER))) for path in FOLDER.rglob("*") if path.is_file()]
+    assert sum(len(file.gzipped) for file in files if file is not None) < MAX_GZIPPED_BYTES
+
+
+@pytest.mark.parametrize(
+    "path", ["../app.py", "/etc/passwd", "js/../../app.py", "js", "", "js//main.js", "%2e%2e/app.py"]
+)
+def test_nothing_outside_of_the_folder_can_be_named(path: str) -> None:
+    assert find_file(path) is None
+
+
+def read_texts(name: str) -> dict[str, dict[str, str]]:
+    """The two tables of a file of texts, which are written as plain literals."""
+    source = (FOLDER / "js" / "texts" / name).read_text()
+    tables = {}
+    for code in ("en", "ko"):
+        body = re.search(rf"^  {code}: \{{(.*?)^  \}},", source, re.S | re.M)
+        assert body, f"{name} has no table {code!r}"
+        entries = re.findall(r'"([\w.]+)":\s*("(?:[^"\\]|\\.)*"|`[^`]*`)', body[1])
+        tables[code] = dict(entries)
+    return tables
+
+
+TEXT_FILES = sorted(path.name for path in (FOLDER / "js" / "texts").glob("*.js"))
+
+
+@pytest.mark.parametrize("name", TEXT_FILES)
+def test_both_languages_have_the_same_texts_with_the_same_placeholders(name: str) -> None:
+    tables = read_texts(name)
+    assert tables["en"] and tables["en"].keys() == tables["ko"].keys()
+    holes = {
+        key: (set(re.findall(r"\{(\w+)\}", english)), set(re.findall(r"\{(\w+)\}", tables["ko"][key])))
+        for key, english in tables["en"].items()
+    }
+    assert {key: both for key, both in holes.items() if both[0] != both[1]} == {}
+
+
+def _without_comments(source: str) -> str:
+    return re.sub(r"^\s*(//|/?\*).*$", "", source, flags=re.M)
+
+
+def test_every_text_that_a_script_asks_for_is_there() -> None:
+    known = {key for name in TEXT_FILES for key in read_texts(name)["en"]}
+    asked = {
+        (key, path.name)
+        for path in SCRIPTS
+        for key in re.findall(r"(?<![\w.])t\(\s*\"([\w.]+)\"", _without_comments(path.read_text()))
+        if path.name != "i18n.js"
+    }
+    assert {each for each in asked if each[0] not in known} == set()
