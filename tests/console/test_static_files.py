@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.console.static_files import FOLDER, find_file
+from dari.console.static_files import FOLDER, find_file, version
 
 SCRIPTS = sorted(FOLDER.rglob("*.js"))
 MAX_GZIPPED_BYTES = 90_000
@@ -82,3 +82,26 @@ def test_every_text_that_a_script_asks_for_is_there() -> None:
         if path.name != "i18n.js"
     }
     assert {each for each in asked if each[0] not in known} == set()
+
+
+def test_the_page_asks_at_once_for_every_module_of_its_frame() -> None:
+    wanted, queue = set(), [FOLDER / "js" / "main.js"]
+    while queue:
+        path = queue.pop()
+        if path in wanted:
+            continue
+        wanted.add(path)
+        queue += [
+            (path.parent / name).resolve()
+            for name in re.findall(r'^(?:import|export) .*?from "(\.[^"]+)";', path.read_text(), re.M)
+        ]
+    preloaded = re.findall(r'modulepreload" href="/static/([^"]+)"', (FOLDER / "index.html").read_text())
+    assert set(names(list(wanted))) == {*preloaded, "js/main.js"}
+
+
+def test_an_address_with_the_version_lasts_and_one_of_another_version_leads_nowhere() -> None:
+    file = find_file(f"{version()}/app.css")
+    assert file is not None and file.is_lasting
+    assert find_file("0123456789ab/app.css") is None
+    page = find_file("index.html")
+    assert page is not None and not page.is_lasting and f"/static/{version()}/js/main.js".encode() in page.plain

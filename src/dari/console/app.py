@@ -161,7 +161,7 @@ def _find_agent_behind(peer: Address, own: Address) -> str:
     if not is_local(peer[0]):
         return ""
     pid = tcp_peer_pid(peer, own)
-    return find_agent(pid)
+    return "" if pid is None else find_agent(pid)  # a browser may hide its descriptors from processes of its own user
 
 
 def _is_same_origin(headers: Mapping[bytes, bytes]) -> bool:
@@ -190,7 +190,8 @@ async def _send_file(
     zipped = b"gzip" in headers.get(b"accept-encoding", b"")
     body = b"" if known else file.gzipped if zipped else file.plain
     fields = [(b"content-type", file.content_type.encode()), (b"etag", tag), (b"vary", b"accept-encoding")]
-    fields += [(b"cache-control", b"no-cache"), (b"content-length", b"%d" % len(body))]
+    lasting = b"public, max-age=31536000, immutable" if file.is_lasting else b"no-cache"
+    fields += [(b"cache-control", lasting), (b"content-length", b"%d" % len(body))]
     if zipped and not known:
         fields.append((b"content-encoding", b"gzip"))
     await _send(send, 304 if known else status, fields, b"" if method == "HEAD" else body)

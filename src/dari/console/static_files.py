@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 FOLDER = Path(__file__).parent / "static"
 _TYPES = {
@@ -19,10 +20,13 @@ _TYPES = {
 
 
 class StaticFile(Struct, frozen=True):
+    """`is_lasting`: it was asked for by an address that names this version, so it never changes there."""
+
     content_type: str
     plain: bytes
     gzipped: bytes
     etag: str
+    is_lasting: bool = False
 
 
 @cache
@@ -30,8 +34,20 @@ def _names() -> frozenset[str]:
     return frozenset(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*") if path.is_file())
 
 
+@cache
+def version() -> str:
+    """A name for these very files, which stands in their addresses."""
+    whole = hashlib.sha256()
+    for name in sorted(_names()):
+        whole.update(name.encode() + b"\0" + (FOLDER / name).read_bytes())
+    return whole.hexdigest()[:12]
+
+
 def find_file(name: str) -> StaticFile | None:
-    """The file of that name below the folder; None when there is none."""
+    """The file of that name below the folder, with or without the version before it; None when there is none."""
+    first, _, rest = name.partition("/")
+    if first == version():
+        return replace(_load(rest), is_lasting=True) if rest in _names() else None
     return _load(name) if name in _names() else None
 
 
@@ -39,5 +55,7 @@ def find_file(name: str) -> StaticFile | None:
 def _load(name: str) -> StaticFile:
     path = FOLDER / name
     plain = path.read_bytes()
+    if path.suffix == ".html":
+        plain = plain.replace(b'"/static/', b'"/static/%b/' % version().encode())
     kind = _TYPES.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
     return StaticFile(kind, plain, gzip.compress(plain, 9, mtime=0), f'"{hashlib.sha256(plain).hexdigest()[:20]}"')

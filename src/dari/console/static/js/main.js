@@ -66,7 +66,7 @@ async function logOut() {
 function frame() {
   const links = PAGES.map(link);
   const nav = h("nav", { class: "nav", "aria-label": t("nav.label"), data: { state: "closed" } },
-    h("a", { href: "/", class: "brand" }, h("img", { src: "/static/icon.svg", alt: "", width: "22", height: "22" }), "Dari"),
+    h("a", { href: "/", class: "brand" }, h("img", { src: new URL("../icon.svg", import.meta.url), alt: "", width: "22", height: "22" }), "Dari"),
     searchButton(), h("div", { class: "nav-links" }, links),
     h("div", { class: "nav-foot row" },
       h("span", { class: "dot", id: "live-dot", data: { state: "connecting" }, role: "img" }),
@@ -125,7 +125,7 @@ const styles = new Map();
 function loadStyle(name) {
   if (!styles.has(name)) {
     styles.set(name, new Promise((resolve, reject) => {
-      document.head.append(h("link", { rel: "stylesheet", href: `/static/css/${name}`, on: { load: resolve, error: () => reject(new Error(name)) } }));
+      document.head.append(h("link", { rel: "stylesheet", href: new URL(`../css/${name}`, import.meta.url), on: { load: resolve, error: () => reject(new Error(name)) } }));
     }));
   }
   return styles.get(name);
