@@ -1,7 +1,7 @@
 // The frame: navigation, connection, theme, palette; loads a page when it is first opened.
 
 import { h, icon, replace } from "./lib/dom.js";
-import { LANGUAGES, addTexts, getLanguage, setLanguage, t, text } from "./lib/i18n.js";
+import { LANGUAGES, addTexts, getLanguage, onLanguage, setLanguage, t, text } from "./lib/i18n.js";
 import { keys, palette, startKeys } from "./lib/keys.js";
 import { live } from "./lib/live.js";
 import { go, onRoute, route, startRouting } from "./lib/route.js";
@@ -97,7 +97,7 @@ async function show() {
   main.className = `page page-${name}`;
   main.dataset.page = name;
   main.dataset.state = "loading";
-  document.title = name ? `${text(t(`nav.${name}`))} · Dari` : "Dari";
+  showTitle();
   if (!name) {
     main.dataset.state = "ready";
     const home = h("a", { class: "btn primary", href: "/" }, t("nav.home"));
@@ -118,6 +118,10 @@ async function show() {
     const again = h("button", { class: "btn", on: { click: () => location.reload() } }, t("retry"));
     replace(main, emptyState({ icon: "warn", title: t("page.failed"), body: String(error?.message || error), action: again }));
   }
+}
+
+function showTitle() {
+  document.title = shown.name ? `${text(t(`nav.${shown.name}`))} · Dari` : "Dari";
 }
 
 const styles = new Map();
@@ -169,7 +173,8 @@ function addCommands() {
     const href = page.name === "home" ? "/" : `/${page.name}`;
     const title = t("go.to", { page: t(`nav.${page.name}`) });
     keys.add({ key: `g ${page.key}`, label: title, run: () => go(href), when: () => present.has(page.name) });
-    palette.add({ title: t(`nav.${page.name}`), group: t("group.pages"), key: `g ${page.key}`, words: page.name, run: () => go(href) });
+    const when = () => present.has(page.name);
+    palette.add({ title: t(`nav.${page.name}`), group: t("group.pages"), key: `g ${page.key}`, words: page.name, when, run: () => go(href) });
   }
   palette.add({ title: t("theme.switch"), group: t("group.appearance"), words: "dark light theme 테마", run: switchTheme });
   palette.add({ title: t("language.switch"), group: t("group.appearance"), words: "english korean 한국어", run: switchLanguage });
@@ -185,6 +190,7 @@ startKeys();
 frame();
 addCommands();
 onRoute(show);
+onLanguage(showTitle);
 live.onState(showState);
 live.onState((state) => state === "open" && showPresent().catch(() => {}));
 live.onNotice((method) => method === "notifications/tools/list_changed" && showPresent().catch(() => {}));

@@ -35,7 +35,7 @@ export const palette = {
     signal?.addEventListener("abort", () => commands.delete(command));
     return () => commands.delete(command);
   },
-  all: () => [...commands],
+  all: () => [...commands].filter((one) => !one.when || one.when()),
 };
 
 export function startKeys() {

@@ -58,7 +58,7 @@ export function openPalette() {
 }
 
 export function showKeys() {
-  const rows = keys.all().filter((one) => one.label).map((one) =>
+  const rows = keys.all().filter((one) => one.label && (!one.when || one.when())).map((one) =>
     h("tr", {}, h("td", {}, one.key.split(" ").map((part) => h("kbd", { class: "kbd" }, part))), h("td", {}, one.label)));
   dialog({ title: t("keys.title"), body: h("table", { class: "table" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("keys.key")), h("th", { scope: "col" }, t("keys.does")))), h("tbody", {}, rows)) });
