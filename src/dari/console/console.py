@@ -29,10 +29,8 @@ _log = logging.getLogger("dari.console")
 def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     """What a person does in the console and an agent may not: every tool has the scope `admin`."""
     from dari.console.tools.hub import HubTools
-    from dari.console.tools.knowledge import KnowledgeConsoleTools
 
     yield HubTools(backends)
-    yield KnowledgeConsoleTools(backends)
 
 
 def console_topics() -> dict[str, Follow]:

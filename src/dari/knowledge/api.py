@@ -51,13 +51,6 @@ class KnowledgeApi:
     async def search(self, query: str, mode: SearchMode = "hybrid", k: int = 10) -> SearchResponseV1:
         return await self._run(lambda service: service.search(query, mode=mode, k=k))
 
-    @expose("kebab.search_where", READ)
-    async def search_where(
-        self, query: str, where: DocumentFilter, mode: SearchMode = "hybrid", k: int = 10, cursor: str = ""
-    ) -> SearchResponseV1:
-        """A page of the hits in some of the documents."""
-        return await self._run(lambda service: service.search(query, mode=mode, k=k, where=where, cursor=cursor))
-
     @expose("kebab.bulk_search", READ, is_slow=True)
     async def bulk_search(self, queries: list[str], mode: SearchMode = "hybrid", k: int = 10) -> BulkSearchResponseV1:
         return await self._run(lambda service: service.bulk_search(queries, mode=mode, k=k))

@@ -4,7 +4,6 @@ brought up to date. The file that was there stays beside it as a backup."""
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from dari.errors import Conflict
-from dari.knowledge.config import CONFIG_VERSION, DEFAULT_SOURCE, KebabConfig, check_config, read_toml
+from dari.knowledge.config import CONFIG_VERSION, KebabConfig, check_config, read_toml
 from dari.knowledge.errors import ConfigInvalid, ConfigNotFound
 from dari.knowledge.wire.reports import ConfigMigrationV1
 from dari.paths import make_dirs, write_private
@@ -62,23 +61,6 @@ def init_config(path: Path, *, root: str = "", store_url: str = "", force: bool 
     make_dirs(path.parent)
     write_private(path, render(values).encode())
     return backup
-
-
-def add_source(path: Path, root: str) -> str:
-    """Name one more folder in the file, which is made when it is missing; the id of the source. What the person wrote
-    there stays as it is: the entry is added at the end."""
-    if not path.exists() or path.read_bytes() == render({}).encode():
-        init_config(path, root=root)
-        return DEFAULT_SOURCE
-    config = check_config(read_toml(path), str(path))
-    taken = {DEFAULT_SOURCE, *(source.id for source in config.sources)}
-    name = re.sub(r"[^a-z0-9]+", "-", Path(root).name.lower()).strip("-")[:36] or "folder"
-    id = next(each for each in (name, *(f"{name}-{n}" for n in range(2, 1000))) if each not in taken)
-    text = path.read_text(encoding="utf-8")
-    entry = f"{'' if text.endswith(chr(10)) else chr(10)}\n[[sources]]\nid = {_toml(id)}\nroot = {_toml(root)}\n"
-    _back_up(path)
-    write_private(path, (text + entry).encode())
-    return id
 
 
 def migrate_config(path: Path, *, dry_run: bool = False) -> ConfigMigrationV1:
