@@ -24,6 +24,7 @@ from dari.core.approval_service import ApprovalService
 from dari.core.approvals import FIRST_WAIT_S, LONG_WAIT_S, ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.audit.redact import redact_value
+from dari.core.standing_approvals import FILE_NAME, StandingApprovals
 from dari.errors import Conflict
 from dari.paths import home as dari_home
 
@@ -132,14 +133,25 @@ class Bridge:
     @cached_property
     def approvals(self) -> ApprovalQueue:
         first_wait_s, long_wait_s = self._waits_s
-        return ApprovalQueue(redact=redact_value, first_wait_s=first_wait_s, long_wait_s=long_wait_s)
+        return ApprovalQueue(
+            redact=redact_value,
+            first_wait_s=first_wait_s,
+            long_wait_s=long_wait_s,
+            standing=self.standing_approvals.find,
+        )
+
+    @cached_property
+    def standing_approvals(self) -> StandingApprovals:
+        """What a person has approved for good."""
+        return StandingApprovals(self.home / FILE_NAME, lambda: self.audit)
 
     @cached_property
     def approval_service(self) -> ApprovalService:
         """The queue as other processes and people see it."""
         from dari.bridge.held_decisions import HeldPins, UntrustedFiles
 
-        return ApprovalService(self.approvals, lambda: self.audit, (HeldPins(self), UntrustedFiles(self)))
+        sources = (HeldPins(self), UntrustedFiles(self))
+        return ApprovalService(self.approvals, lambda: self.audit, sources, self.standing_approvals)
 
     @cached_property
     def audit(self) -> AuditLog | None:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from dari.core.approvals import Approval, ApprovalQueue, ProposedCall
 from dari.core.scopes import ADMIN, CONTROL, READ
+from dari.core.standing_approvals import RuleDraft, RuleList, StandingApprovals, StandingRule, describe_rule
 from dari.daemon.caller_scopes import current_caller, is_person, require_person
 from dari.daemon.person import AGENT_HOSTS
 from dari.daemon.stub import expose
@@ -65,10 +66,13 @@ class ApprovalService:
         queue: ApprovalQueue,
         audit: Callable[[], AuditLog | None] = lambda: None,
         sources: Sequence[DecisionSource] = (),
+        standing: StandingApprovals | None = None,
     ) -> None:
+        """`standing` are the rules that the queue asks; None: there are none, and none can be made."""
         self.queue = queue
         self._audit = audit
         self._sources = sources
+        self._standing = standing
 
     def pending(self) -> list[Approval]:
         """Everything that waits for a person: calls, oldest first, then what does not expire."""
@@ -141,40 +145,134 @@ class ApprovalService:
         return await self.queue.wait(id, wait_s)
 
     @expose("approvals.approve", ADMIN, needs_person=True)
-    async def approve(self, id: str, for_session: bool = False, by: str = "") -> Approval:
-        """Let one call through, or every call of its tool by its session."""
-        return self.decide(id, approves=True, by=by or "a person", for_session=for_session)
+    async def approve(
+        self, id: str, for_session: bool = False, by: str = "", rule: RuleDraft | None = None
+    ) -> Approval:
+        """Let one call through, or every call of its tool by its session, or every call that agrees with a rule."""
+        return self.decide(id, approves=True, by=by or "a person", for_session=for_session, rule=rule)
 
     @expose("approvals.deny", ADMIN, needs_person=True)
     async def deny(self, id: str, reason: str = "", by: str = "") -> Approval:
         return self.decide(id, approves=False, by=by or "a person", reason=reason)
 
+    @expose("approvals.rules", ADMIN)
+    async def list_rules(self) -> RuleList:
+        """The standing approvals, newest first, with how often each was used."""
+        return RuleList(rules=[], file="") if self._standing is None else self._standing.listed()
+
+    @expose("approvals.grants", ADMIN)
+    async def list_grants(self) -> list[Approval]:
+        """What was approved for the rest of a session."""
+        return self.queue.grants()
+
+    @expose("approvals.preview_rule", ADMIN)
+    async def preview_rule(self, id: str, rule: RuleDraft, by: str = "") -> StandingRule:
+        """The rule that `approve` would write; nothing is written."""
+        return self._rules.draft(self._proposed(id), rule, by or "a person")
+
+    @expose("approvals.forget_rule", ADMIN, needs_person=True)
+    async def forget_rule(self, id: str, by: str = "") -> StandingRule:
+        return self.take_back(id, by=by or "a person")
+
     @expose("approvals.relay", CONTROL)
     async def relay(self, id: str, is_approved: bool, by: str, reason: str = "") -> Approval:
         """The answer of a person that the asking process has in front of it."""
-        asker = self.queue.asker_pid(id)
+        asker = self.queue.proposed(id).asker_pid
         if asker != _asker_pid():
             why = f"process {_asker_pid()} relays the answer to an approval that process {asker} asked for"
             self.record_refusal("relaying an answer", why, id=id)
             raise Denied(why, "a person answers in a terminal of their own: dari approvals")
         return self._answer(id, is_approved, by, reason)
 
-    def decide(self, id: str, *, approves: bool, by: str, reason: str = "", for_session: bool = False) -> Approval:
-        """A person's answer. Refused to whatever an agent may drive, and the refusal is recorded."""
+    def decide(
+        self,
+        id: str,
+        *,
+        approves: bool,
+        by: str,
+        reason: str = "",
+        for_session: bool = False,
+        rule: RuleDraft | None = None,
+    ) -> Approval:
+        """A person's answer. Refused to whatever an agent may drive, and the refusal is recorded. `rule` approves
+        later calls of the kind as well."""
         what = "approving a call" if approves else "denying a call"
+        self._require_person(what, id)
+        try:
+            source = self._source_of(id)
+            if source is None and rule is not None:
+                return self._approve_always(id, by, rule)
+            if source is None and for_session and not self.queue.get(id).session:
+                raise InvalidInput(
+                    "for_session must be false: this caller has no session", "approve it once, or make a rule"
+                )
+            if source is None:
+                return self._answer(id, approves, by, reason, for_session)
+            if for_session or rule is not None:
+                raise InvalidInput(
+                    f"{'for_session' if for_session else 'rule'} must be left out: it is for calls only",
+                    "approve it without; it counts until the content changes",
+                )
+            return source.decide(id, approves=approves, by=by, reason=reason)
+        except (Conflict, NotFound) as error:  # answered, used up or never asked for: somebody tries an id again
+            self.record_refusal(what, error.message, id=id)
+            raise
+
+    def take_back(self, id: str, *, by: str) -> StandingRule:
+        """Remove a rule, for a person."""
+        self._require_person("taking back a standing approval", id)
+        audit = self._audit()
+        if audit is not None:
+            audit.check()
+        rule = self._rules.remove(id)
+        self._record_rule("rule taken back", rule, by)
+        return rule
+
+    def revoke_grant(self, id: str, *, by: str) -> Approval:
+        """Take back what was approved for a session, for a person."""
+        self._require_person("taking back an approval for a session", id)
+        granted = self.queue.revoke(id)
+        if (audit := self._audit()) is not None:
+            detail = {"id": id, "caller": granted.who, "session": granted.session}
+            event = "session approval taken back"
+            audit.note("decision", server=granted.server, tool=granted.tool, who=by, event=event, **detail)
+            audit.flush(FLUSH_S)
+        return granted
+
+    @property
+    def _rules(self) -> StandingApprovals:
+        if self._standing is None:
+            raise Conflict("this process keeps no standing approvals", "ask the hub: dari approvals rules")
+        return self._standing
+
+    def _proposed(self, id: str) -> ProposedCall:
+        if self._source_of(id) is not None:
+            raise InvalidInput(f"{id} is not a call, and a rule is for calls only", "approve it: that counts for good")
+        return self.queue.proposed(id)
+
+    def _approve_always(self, id: str, by: str, draft: RuleDraft) -> Approval:
+        audit = self._audit()
+        if audit is not None:
+            audit.check()
+        rule = self._rules.draft(self.queue.proposed(id), draft, by)
+        self._rules.add(rule)
+        self._record_rule("rule made", rule, by, id=id)
+        answered = self._answer(id, True, by, rule=rule.id)
+        for other in self.queue.pending():
+            if rule.covers(self.queue.proposed(other.id)):
+                self._answer(other.id, True, by, rule=rule.id)
+        return answered
+
+    def _record_rule(self, event: str, rule: StandingRule, by: str, **detail: Any) -> None:
+        if (audit := self._audit()) is not None:
+            words = {"rule": rule.id, "says": describe_rule(rule), **detail}
+            audit.note("decision", server=rule.server, tool=rule.tool, who=by, event=event, **words)
+            audit.flush(FLUSH_S)
+
+    def _require_person(self, what: str, id: str) -> None:
         try:
             require_person(what)
         except Denied as error:
-            self.record_refusal(what, error.message, id=id)
-            raise
-        try:
-            source = self._source_of(id)
-            if source is None:
-                return self._answer(id, approves, by, reason, for_session)
-            if for_session:
-                raise InvalidInput("for_session must be false: it is for calls only", "approve it without")
-            return source.decide(id, approves=approves, by=by, reason=reason)
-        except (Conflict, NotFound) as error:  # answered, used up or never asked for: somebody tries an id again
             self.record_refusal(what, error.message, id=id)
             raise
 
@@ -190,7 +288,9 @@ class ApprovalService:
         audit.refuse("" if caller is None else caller.principal, pid=pid, reason=reason, what=what, **detail)
         audit.flush(FLUSH_S)
 
-    def _answer(self, id: str, approves: bool, by: str, reason: str, for_session: bool = False) -> Approval:
+    def _answer(
+        self, id: str, approves: bool, by: str, reason: str = "", for_session: bool = False, rule: str = ""
+    ) -> Approval:
         audit = self._audit()
         if audit is not None:
             audit.check()  # what cannot be recorded is not done
@@ -202,6 +302,7 @@ class ApprovalService:
             detail: dict[str, Any] = {"id": id, "caller": answered.who}
             detail |= {"effect": answered.message} if answered.message else {}
             detail |= {"for_session": for_session} if approves else {"reason": reason}
+            detail |= {"rule": rule} if rule else {}
             event = "call approved" if approves else "call denied"
             audit.note("decision", server=answered.server, tool=answered.tool, who=by, event=event, **detail)
             audit.flush(FLUSH_S)

@@ -2,7 +2,8 @@
 
 An approval is made for one exact call: who makes it, the tool, and the hash of its arguments. It is answered by its id,
 over a person's surface only (`dari.core.person`), and it lets one such call through, or, when the person says so, every
-call of that tool by that session. A caller can wait for the answer, or go and make the same call again later:
+call of that tool by that session, or (`dari.core.standing_approvals`) every call that agrees with a rule. A caller can
+wait for the answer, or go and make the same call again later:
 
     wait_s None    wait until somebody answers or the approval expires; a caller who leaves withdraws it
     wait_s 0, n    wait that long at most, then raise NeedsApproval with the id; the approval stays in the queue
@@ -18,13 +19,16 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field, structs
 
 from dari.core.jcs import digest
 from dari.core.rate_limit import Clock, LoopClock, Timer
 from dari.errors import Conflict, DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
+
+if TYPE_CHECKING:
+    from dari.core.standing_approvals import StandingRule
 
 FIRST_WAIT_S = 30.0
 LONG_WAIT_S = 270.0
@@ -95,12 +99,12 @@ class ApprovalEvent(Struct, frozen=True, kw_only=True):
 class _Entry:
     """An approval that is open, or answered and not yet fetched by its caller."""
 
-    __slots__ = ("approval", "fingerprint", "asker_pid", "waiter", "timers", "is_notified")
+    __slots__ = ("approval", "call", "fingerprint", "waiter", "timers", "is_notified")
 
     def __init__(self, approval: Approval, call: ProposedCall) -> None:
         self.approval = approval
+        self.call = call
         self.fingerprint = call.fingerprint
-        self.asker_pid = call.asker_pid
         self.waiter: asyncio.Future[None] | None = None
         self.timers: list[Timer] = []
         self.is_notified = False
@@ -118,13 +122,16 @@ class ApprovalQueue:
         first_wait_s: float = FIRST_WAIT_S,
         long_wait_s: float = LONG_WAIT_S,
         max_waiting: int = MAX_WAITING,
+        standing: Callable[[ProposedCall], StandingRule | None] = lambda call: None,
         clock: Clock | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
+        """`standing` finds the rule that lets a call through without an answer."""
         self.first_wait_s = first_wait_s
         self.long_wait_s = long_wait_s
         self._redact = redact
         self._max_waiting = max_waiting
+        self._standing = standing
         self._clock = clock or LoopClock()
         self._now = now
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -173,7 +180,12 @@ class ApprovalQueue:
         granted = self._grants.get(grant) if call.session else None
         if granted is not None:
             return granted
-        entry = self._left_behind(call) or self._add(call, lifetime_s)
+        entry = self._left_behind(call)
+        if (entry is None or entry.is_open) and (rule := self._standing(call)) is not None:
+            if entry is not None:
+                self._withdraw(entry)
+            return self._approval(call, rule.id, 0.0, state="approved", by=f"{rule.by} ({rule.id})")
+        entry = entry or self._add(call, lifetime_s)
         if entry.is_open and (wait_s is None or wait_s > 0):
             await self._wait(entry, wait_s, on_waiting)
         if entry.is_open:
@@ -191,15 +203,27 @@ class ApprovalQueue:
         if for_session and answered.session:
             while len(self._grants) >= MAX_GRANTS:
                 self._grants.popitem(last=False)
-            self._grants[answered.session, answered.server, answered.tool, entry.asker_pid] = answered
+            self._grants[answered.session, answered.server, answered.tool, entry.call.asker_pid] = answered
         return answered
 
     def deny(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
         return self._answer(self._find(approval_id), "denied", by, reason)
 
-    def asker_pid(self, approval_id: str) -> int:
-        """The process that will run the call, as it was given with it."""
-        return self._find(approval_id).asker_pid
+    def proposed(self, approval_id: str) -> ProposedCall:
+        """The call that waits under this id, with its arguments as they are."""
+        return self._find(approval_id).call
+
+    def grants(self) -> list[Approval]:
+        """What was approved for the rest of a session, newest first."""
+        return list(reversed(self._grants.values()))
+
+    def revoke(self, approval_id: str) -> Approval:
+        """Take back what was approved for a session: its next call asks again."""
+        for key, granted in self._grants.items():
+            if granted.id == approval_id:
+                del self._grants[key]
+                return granted
+        raise NotFound(f"no session has the approval {approval_id[:40]!r}", "see them: dari approvals rules")
 
     async def wait(self, approval_id: str, wait_s: float) -> Approval:
         """The approval as soon as it is answered, or as it is after that time. Uses nothing up."""
@@ -246,8 +270,19 @@ class ApprovalQueue:
                 "answer them first: dari approvals list",
             )
         asked, total_s = self._now(), lifetime_s or self.first_wait_s + self.long_wait_s
-        approval = Approval(
-            id=secrets.token_hex(4),
+        approval = self._approval(call, secrets.token_hex(4), asked + total_s)
+        entry = self._entries[approval.id] = _Entry(approval, call)
+        expires = self._clock.time() + total_s
+        entry.timers.append(self._clock.call_at(expires, lambda: self._expire(entry)))
+        self._publish("asked", approval)
+        return entry
+
+    def _approval(
+        self, call: ProposedCall, id: str, expires_unix: float, *, state: State = "waiting", by: str = ""
+    ) -> Approval:
+        now = self._now()
+        return Approval(
+            id=id,
             server=call.server,
             tool=call.tool,
             arguments=self._redact(call.arguments),
@@ -255,14 +290,12 @@ class ApprovalQueue:
             session=call.session,
             client=call.client,
             message=call.message,
-            asked_unix=asked,
-            expires_unix=asked + total_s,
+            asked_unix=now,
+            expires_unix=expires_unix,
+            state=state,
+            by=by,
+            answered_unix=0.0 if state == "waiting" else now,
         )
-        entry = self._entries[approval.id] = _Entry(approval, call)
-        expires = self._clock.time() + total_s
-        entry.timers.append(self._clock.call_at(expires, lambda: self._expire(entry)))
-        self._publish("asked", approval)
-        return entry
 
     async def _wait(self, entry: _Entry, wait_s: float | None, on_waiting: Callable[[Approval], None] | None) -> None:
         waiter = entry.waiter = asyncio.get_running_loop().create_future()
