@@ -30,6 +30,7 @@ from dari.paths import home as dari_home
 
 if TYPE_CHECKING:
     from dari.bridge.config.profile import Profile
+    from dari.core.audit.activity import ActivityIndex
     from dari.mcp.client.oauth import OAuth
     from dari.process.children import Children
 
@@ -167,6 +168,13 @@ class Bridge:
         raise taken
 
     @cached_property
+    def activity(self) -> ActivityIndex | None:
+        """Counters over the log for charts; None where nothing is recorded. Open it in a thread first."""
+        from dari.core.audit.activity import ActivityIndex
+
+        return None if self.audit is None else ActivityIndex(self.audit)
+
+    @cached_property
     def memory(self) -> ServerCache:
         return ServerCache(self.home / "memory")
 
@@ -208,6 +216,8 @@ class Bridge:
         await self.pool.close()
         if "children" in made:
             await self.children.close()
+        if "activity" in made and self.activity is not None:
+            self.activity.close()
         if "audit" in made and self.audit is not None:
             self.audit.close()
         if "_pin_store" in made:

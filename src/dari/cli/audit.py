@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from dari.cli.audit_logs import (
-    Filters,
     Follower,
     Found,
     Log,
@@ -25,6 +24,7 @@ from dari.cli.audit_logs import (
     waiting,
 )
 from dari.core.audit.files import Head
+from dari.core.audit.query import RecordFilter
 from dari.core.audit.record import AuditRecord, Outcome, RecordKind, encode
 from dari.core.audit.spool import SPOOL_FOLDER, SpoolReport, check_spools
 from dari.core.audit.verify import VerifyReport, last_record, verify
@@ -43,6 +43,7 @@ examples:
   dari audit --part crux                      what agents did in the terminal
   dari audit query --outcome denied --since 2h
   dari audit query --who 'mcp:*' --tool '*delete*' --since 2026-11-01 --json
+  dari audit query --session 3f1c… --text build
   dari audit show 42                          one record with its arguments and its hashes
   dari audit verify                           exit 0: whole; 3: the first broken line is named; spools too
   dari audit verify --known 1042:9f2c…        … and record 1042 is still the one that was noted
@@ -72,6 +73,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--who", metavar="GLOB", help="records of these callers, or people for decisions")
     parser.add_argument("--outcome", choices=get_args(Outcome), help="how the call ended")
     parser.add_argument("--kind", choices=get_args(RecordKind), help="calls, decisions, or what befell the log itself")
+    parser.add_argument("--session", metavar="ID", help="records of one session of a client")
+    parser.add_argument("--text", metavar="TEXT", help="records with this in names, arguments, errors or details")
     parser.add_argument("--since", metavar="WHEN", type=moment, help="not before this time")
     parser.add_argument("--until", metavar="WHEN", type=moment, help="before this time")
     parser.add_argument("--limit", metavar="N", type=_positive, help="at most so many (default: tail 20, query 100)")
@@ -146,7 +149,7 @@ def line_of(record: AuditRecord, label: str = "") -> str:
 
 def _list(find: Callable[[], list[Log]], arguments: argparse.Namespace) -> int:
     is_tail = arguments.word == "tail"
-    filters = Filters(**{name: getattr(arguments, name) for name in Filters.__slots__})
+    filters = RecordFilter(**{name: getattr(arguments, name) for name in RecordFilter.__slots__})
     follower = Follower(find)
     follows = is_tail and arguments.follow
     if follows:

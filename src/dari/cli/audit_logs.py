@@ -7,45 +7,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from dari.core.audit.files import LogFile, log_files, torn_bytes
 from dari.core.audit.log import BATCH_S
-from dari.core.audit.query import query
-from dari.core.audit.record import AuditRecord, Outcome, RecordKind, decode, part_of
+from dari.core.audit.query import RecordFilter, query, record_at
+from dari.core.audit.record import AuditRecord, decode
 from dari.core.audit.spool import SPOOL_FOLDER, read_spool, spooled
-from dari.core.audit.verify import records_backwards
 
 POLL_S = 0.25
 _WRITE_S = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    part: str | None = None
-    server: str | None = None
-    tool: str | None = None
-    who: str | None = None
-    outcome: Outcome | None = None
-    kind: RecordKind | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def match(self, record: AuditRecord) -> bool:
-        from fnmatch import fnmatchcase
-
-        globs = ((record.server, self.server), (record.tool, self.tool), (record.who, self.who))
-        return (
-            all(glob is None or fnmatchcase(value, glob) for value, glob in globs)
-            and self.part in (None, part_of(record))
-            and self.outcome in (None, record.outcome)
-            and self.kind in (None, record.kind)
-            and (self.since is None or record.at >= self.since)
-            and (self.until is None or record.at < self.until)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +47,7 @@ def settle(home: Path, sleep: Callable[[float], None] = time.sleep) -> None:
         sleep(BATCH_S + _WRITE_S)
 
 
-def waiting(home: Path, filters: Filters) -> list[Found]:
+def waiting(home: Path, filters: RecordFilter) -> list[Found]:
     """Records that other processes keep until a hub runs, without numbers: `w` stands for them."""
     spool = home / SPOOL_FOLDER
     found: list[Found] = []
@@ -87,9 +60,9 @@ def waiting(home: Path, filters: Filters) -> list[Found]:
     return found
 
 
-def newest(logs: list[Log], filters: Filters, limit: int, waiting: Sequence[Found] = ()) -> list[Found]:
+def newest(logs: list[Log], filters: RecordFilter, limit: int, waiting: Sequence[Found] = ()) -> list[Found]:
     """Records of all logs that match, newest first."""
-    given = {name: getattr(filters, name) for name in Filters.__slots__}
+    given = {name: getattr(filters, name) for name in RecordFilter.__slots__}
     found = [(log, record) for log in logs for record in query(log.directory, limit=limit, **given)]
     found += waiting
     # Within a log the number decides: clocks go back.
@@ -98,8 +71,7 @@ def newest(logs: list[Log], filters: Filters, limit: int, waiting: Sequence[Foun
 
 
 def record_of(log: Log, number: int) -> AuditRecord | None:
-    record = next((one for one in records_backwards(log.directory) if one.n <= number), None)
-    return record if record is not None and record.n == number else None
+    return record_at(log.directory, number)
 
 
 @dataclass(slots=True)

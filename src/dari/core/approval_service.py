@@ -233,9 +233,9 @@ class ApprovalService:
         self._require_person("taking back an approval for a session", id)
         granted = self.queue.revoke(id)
         if (audit := self._audit()) is not None:
-            detail = {"id": id, "caller": granted.who, "session": granted.session}
+            names = {"server": granted.server, "tool": granted.tool, "session": granted.session}
             event = "session approval taken back"
-            audit.note("decision", server=granted.server, tool=granted.tool, who=by, event=event, **detail)
+            audit.note("decision", who=by, **names, event=event, id=id, caller=granted.who)
             audit.flush(FLUSH_S)
         return granted
 
@@ -303,8 +303,9 @@ class ApprovalService:
             detail |= {"effect": answered.message} if answered.message else {}
             detail |= {"for_session": for_session} if approves else {"reason": reason}
             detail |= {"rule": rule} if rule else {}
-            event = "call approved" if approves else "call denied"
-            audit.note("decision", server=answered.server, tool=answered.tool, who=by, event=event, **detail)
+            detail["event"] = "call approved" if approves else "call denied"
+            names = {"server": answered.server, "tool": answered.tool, "session": answered.session}
+            audit.note("decision", who=by, **names, **detail)
             audit.flush(FLUSH_S)
         return answered
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from itertools import count
 from typing import Any, Protocol
@@ -21,6 +22,8 @@ class Outlet(Protocol):
 
 
 _numbers = count(1)
+_PROCESS = os.urandom(4).hex()
+"""Keys stand in the audit log, beside those of other processes and of earlier runs."""
 
 
 class RunningRequest(Protocol):
@@ -56,7 +59,7 @@ class Session:
 
     def __init__(self, grant: Grant, session_id: str = "") -> None:
         self.id = session_id
-        self.key = f"session-{next(_numbers)}"
+        self.key = f"{_PROCESS}-{next(_numbers)}"
         self.grant = grant
         self.version = ""
         self.client_info: dict[str, Any] = {}

@@ -78,14 +78,20 @@ def lines(path: Path) -> Iterator[bytes]:
 
 def lines_backwards(path: Path) -> Iterator[bytes]:
     """Whole lines from the last to the first, without reading what is not asked for."""
+    for _, line in placed_lines_backwards(path):
+        yield line
+
+
+def placed_lines_backwards(path: Path, before: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """Whole lines with the byte at which each begins, from the last one, or from the one that ends at byte `before`."""
     with path.open("rb") as stream:
         if os.fstat(stream.fileno()).st_size == 0:
             return
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            end = data.rfind(b"\n")
+            end = data.rfind(b"\n") if before is None else data.rfind(b"\n", 0, before)
             while end >= 0:
                 start = data.rfind(b"\n", 0, end)
-                yield data[start + 1 : end]
+                yield start + 1, data[start + 1 : end]
                 end = start
 
 

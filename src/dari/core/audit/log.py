@@ -18,12 +18,13 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from dari.core.audit.files import Head, LogFile, log_files, open_appending, write_head
-from dari.core.audit.record import FIRST_PREV_HASH, PendingRecord, RecordKind, hash_of
+from dari.core.audit.record import FIRST_PREV_HASH, AuditRecord, PendingRecord, RecordKind, hash_of
 from dari.core.audit.verify import last_record, last_record_of, repair
 from dari.core.audit.writer import BREATH, MAX_QUEUED_RECORDS, RETRY_S, RecordWriter, append_all, encode_safely
 from dari.errors import Conflict, Unavailable
 from dari.paths import private_dir
 
+Listener = Callable[[Sequence[AuditRecord]], None]
 BATCH_S = 0.2
 GRACE_S = 5.0
 """So long a disk may fail before calls are refused."""
@@ -60,13 +61,17 @@ class AuditLog(RecordWriter):
         most = max_queued + MAX_EXCESS_RECORDS
         super().__init__(chain, "audit-log", batch_s=batch_s, retry_s=retry_s, max_queued=most, now=now)
         self._is_closed = False
+        self._chain = chain
         if torn:
             self.note("repaired", bytes=torn)
         self.note("opened", pid=os.getpid())
 
-    def note(self, kind: RecordKind, *, server: str = "", tool: str = "", who: str = "", **detail: Any) -> None:
-        """Record a decision of a person, or something about the log itself."""
-        self.add_all([PendingRecord(at=self.now(), kind=kind, server=server, tool=tool, who=who, detail=detail)])
+    def note(
+        self, kind: RecordKind, *, server: str = "", tool: str = "", who: str = "", session: str = "", **detail: Any
+    ) -> None:
+        """Record a decision of a person, or something about the log itself; `session` is of the call it is about."""
+        names = {"server": server, "tool": tool, "who": who, "session": session}
+        self.add_all([PendingRecord(at=self.now(), kind=kind, detail=detail, **names)])
 
     def refuse(self, who: str, *, pid: int | None, reason: str, **detail: Any) -> None:
         """Record that something which only a person may do was refused to a caller."""
@@ -88,6 +93,17 @@ class AuditLog(RecordWriter):
             detail={"event": "approval asked"},
         )
         self.add_all([record])
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every batch of records that is written, in the thread that writes them; it must be
+        quick. Call what is returned to stop."""
+        key = object()
+        self._chain.listeners = {**self._chain.listeners, key: listener}
+
+        def stop() -> None:
+            self._chain.listeners = {each: one for each, one in self._chain.listeners.items() if each is not key}
+
+        return stop
 
     def take_over(self, records: list[PendingRecord], file: str) -> bool:
         """Write the records of a spool, in one batch that ends with a record of its name; False when it has to wait."""
@@ -151,6 +167,7 @@ class ChainFile:
         self._fd = -1
         self._size = 0
         self._unsynced_since: float | None = None
+        self.listeners: dict[object, Listener] = {}
 
     def write(self, batch: Sequence[PendingRecord]) -> None:
         self._turn_page(batch[0].at)
@@ -218,9 +235,13 @@ class ChainFile:
 
     def _append(self, batch: Sequence[PendingRecord]) -> None:
         n, prev, data = self._last.n, self._last.hash, bytearray()
+        listeners, written = self.listeners.values(), []
         for number, pending in enumerate(batch, 1):
             n += 1
-            line = encode_safely(pending.numbered(n, prev))
+            record = pending.numbered(n, prev)
+            line = encode_safely(record)
+            if listeners:
+                written.append(record)
             prev = hash_of(line)
             data += line
             data += b"\n"
@@ -229,3 +250,5 @@ class ChainFile:
         append_all(self._fd, data, self._size)
         self._size += len(data)
         self._last = Head(n, prev)
+        for listener in listeners:
+            listener(written)
