@@ -28,15 +28,24 @@ _log = logging.getLogger("dari.console")
 
 def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     """What a person does in the console and an agent may not: every tool has the scope `admin`."""
+    from dari.console.tools.activity import ActivityTools
+    from dari.console.tools.approvals import ApprovalTools
+    from dari.console.tools.audit import AuditTools
     from dari.console.tools.hub import HubTools
 
     yield HubTools(backends)
+    yield ApprovalTools(backends)
+    yield AuditTools(backends)
+    yield ActivityTools(backends)
 
 
 def console_topics() -> dict[str, Follow]:
+    from dari.console.topics.activity import follow_activity
+    from dari.console.topics.approvals import follow_approvals
+    from dari.console.topics.audit import follow_audit
     from dari.console.topics.hub import follow_hub
 
-    return {"hub": follow_hub}
+    return {"hub": follow_hub, "approvals": follow_approvals, "audit": follow_audit, "activity": follow_activity}
 
 
 class Console:
