@@ -43,7 +43,7 @@ def effect_parts(approval: Approval) -> list[EffectPart]:
     parts = [*_held(given), *_diffs(given), *_request(given), *_commands(given), *_files(given)]
     if approval.message:
         parts.append(_part("why", approval.message))
-    if approval.arguments not in (None, {}) and "changes" not in given:
+    if approval.arguments not in (None, {}) and not approval.id.startswith("pin-"):
         parts.append(_part("json", _json(approval.arguments)))
     return parts
 
