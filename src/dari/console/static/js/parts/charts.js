@@ -13,7 +13,7 @@ import { clock, count } from "../lib/format.js";
 import texts from "../texts/charts.js";
 
 addTexts(texts);
-document.head.append(h("link", { rel: "stylesheet", href: "/static/css/charts.css" }));
+document.head.append(h("link", { rel: "stylesheet", href: new URL("../../css/charts.css", import.meta.url) }));
 
 const WIDTH = 600;
 const COLOURS = 8;
