@@ -74,3 +74,33 @@ def test_where_no_hub_can_be_had_the_call_is_refused(home: Path) -> None:
         CALL, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, env=environment
     )
     assert done.returncode == 2 and "wiped" not in done.stdout, done
+
+
+def dari(*words: str, code: int = 0) -> str:
+    done = subprocess.run([BIN / "dari", *words], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def test_a_rule_lets_later_calls_through_until_it_is_taken_back(home: Path) -> None:
+    """In the hub this time: the daemon's own calls."""
+    call = [word for word in CALL if word != "--no-daemon"]
+    with subprocess.Popen(call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as first:
+        id = ""
+        while not id:
+            waiting = json.loads(dari("approvals", "--json"))["waiting"]
+            id = waiting[0]["id"] if waiting else ""
+        assert "at a terminal" in dari("approvals", "approve", id, "--always", code=1)
+        assert "NAME=PATTERN" in dari("approvals", "approve", id, "--always", "--like", "x", "--yes", code=1)
+        assert "time like 15m" in dari("approvals", "approve", id, "--always", "--lasts", "soon", "--yes", code=1)
+        said = dari("approvals", "approve", id, "--always", "--lasts", "8h", "--yes")
+        assert "from now on without asking: guarded/wipe" in said
+        out, _ = first.communicate(timeout=60)
+    assert "wiped" in out
+    again = subprocess.run(call, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60)
+    assert "wiped" in again.stdout
+    (use,) = json.loads(dari("approvals", "rules", "--json"))["rules"]
+    assert use["uses"] == 1 and use["rule"]["id"] in dari("approvals", "rules")
+    assert "taken back: guarded/wipe" in dari("approvals", "forget", use["rule"]["id"])
+    assert "no call is approved for good" in dari("approvals", "rules")
+    assert json.loads(dari("approvals", "--json"))["waiting"] == []
