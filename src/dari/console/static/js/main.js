@@ -199,4 +199,5 @@ live.follow("hub", (state) => {
   document.getElementById("version").textContent = state.version;
 });
 live.connect();
+if (globalThis.Notification?.permission === "granted") import("./parts/approval-alerts.js").then((alerts) => alerts.start());
 show();
