@@ -61,6 +61,11 @@ async def calling(agent: Agent, tool: str, **arguments: Any) -> AsyncIterator[as
         await asyncio.gather(task, return_exceptions=True)
 
 
+async def is_calm(page: Page) -> None:
+    """A call that has just come into view takes its answer a moment later."""
+    await expect(page.locator("[data-decision=once]")).to_be_enabled()
+
+
 def item(page: Page, effect: str) -> Any:
     return page.locator(".approval-item", has_text=effect)
 
@@ -105,16 +110,33 @@ async def test_the_keyboard_alone_approves_a_call(person: Person, queue: Approva
     await button.press("Enter")
     await expect(page).to_have_url(re.compile(f"/approvals/{second}$"))
     await expect(page.locator(".approval-detail")).to_contain_text("rm two")
+    await is_calm(page)
     await page.keyboard.press("a")
     await expect(page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
     for id in (first, second):
         assert (await queue.show(id)).state == "approved"
 
 
+async def test_a_call_that_comes_into_view_does_not_take_an_answer_meant_for_another(
+    person: Person, queue: ApprovalService
+) -> None:
+    first, second = await ask(queue, "rm one"), await ask(queue, "rm two")
+    page = await person.open("/approvals")
+    await is_calm(page)
+    await page.keyboard.press("a")
+    await page.keyboard.press("a")
+    await page.keyboard.press("a")
+    await expect(page.locator(".approval-detail")).to_contain_text("rm two")
+    await is_calm(page)
+    assert (await queue.show(first)).state == "approved" and (await queue.show(second)).state == "waiting"
+    await page.get_by_role("button", name="Deny").click()
+    await expect(item(page, "rm two")).to_have_count(0)
+
+
 async def test_always_shows_its_rule_writes_it_and_takes_it_back(person: Person, queue: ApprovalService) -> None:
     await ask(queue, "make test-unit")
     page = await person.open("/approvals")
-    await expect(page.locator(".approval-detail[data-state=waiting]")).to_be_visible()
+    await is_calm(page)
     await page.keyboard.press("w")
     dialog = page.get_by_role("dialog")
     preview = dialog.locator(".rule-preview")
@@ -215,6 +237,7 @@ async def test_a_large_call_is_shown_and_the_page_stays_usable(person: Person, q
     id = await ask(queue, arguments={"path": "/a", "content": "line of text\n" * 400_000})
     page = await person.open(f"/approvals/{id}")
     await expect(page.locator(".approval-detail[data-state=waiting]")).to_contain_text("cut: it is longer")
+    await is_calm(page)
     await page.keyboard.press("a")
     await expect(page.locator(".approval-detail[data-state=waiting]")).to_have_count(0)
 
@@ -238,6 +261,8 @@ async def test_a_person_is_notified_once_they_have_asked_for_it(new_person: NewP
     await expect(page.get_by_role("button", name="Notify me")).to_have_attribute("aria-pressed", "false")
     with pytest.raises(DariError):  # an agent's token cannot answer what it asked
         await queue.approve(id)
+    await item(page, "rm quiet").click()
+    await is_calm(page)
     await page.keyboard.press("a")
     await expect(item(page, "rm quiet")).to_have_count(0)
 

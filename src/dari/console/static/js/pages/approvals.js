@@ -20,6 +20,8 @@ export const css = ["approvals.css"];
 const VIEWS = ["waiting", "history", "rules"];
 const KINDS = { approved: "ok", denied: "bad", expired: "warn", withdrawn: "", waiting: "info" };
 const URGENT_S = 30;
+/** A call that has just come into view takes no answer: the last press may have been meant for another one. */
+const CALM_MS = 400;
 
 export function mount(root, { route, signal }) {
   let queue = { waiting: [], answered: [] };
@@ -46,7 +48,8 @@ export function mount(root, { route, signal }) {
     tabBar.select(view);
     if (view === "history") return showHistory();
     if (view === "rules") return showRules();
-    chosen = at.path[0] || queue.waiting[0]?.id || "";
+    // What a person looks at stays, also when somebody else answers it: no other call may slide under their finger.
+    chosen = at.path[0] || chosen || queue.waiting[0]?.id || "";
     showQueue();
   }
 
@@ -120,7 +123,11 @@ export function mount(root, { route, signal }) {
         approval.by ? fact("approvals.by", approval.by) : null,
         approval.reason ? fact("approvals.note", approval.reason) : null),
       isOpen ? buttons(value) : null);
-    if (isOpen) showLeft(left, approval);
+    if (!isOpen) return;
+    showLeft(left, approval);
+    const pressed = [...detail.querySelectorAll("[data-decision]")];
+    for (const one of pressed) one.disabled = true;
+    setTimeout(() => pressed.forEach((one) => (one.disabled = false)), CALM_MS);
   }
 
   function buttons({ approval, can_session: canSession, can_always: canAlways }) {
@@ -139,7 +146,10 @@ export function mount(root, { route, signal }) {
     try {
       const { value } = await live.call("dari_approvals_answer", { id: approval.id, decision, ...more });
       toast(t(`approvals.done.${decision}`, { what: cleanText(nameOf(value), 80) }), { kind: decision === "deny" ? "info" : "ok" });
-      if (chosen === approval.id) go(next ? `/approvals/${next}` : "/approvals", { replace: true });
+      if (chosen !== approval.id) return;
+      chosen = "";
+      go(next ? `/approvals/${next}` : "/approvals", { replace: true });
+      show(route);
     } catch (error) {
       toastError(error);
       shown = null;

@@ -10,12 +10,10 @@ import { bars, histogram, stacked } from "../parts/charts.js";
 import { OUTCOMES, recordDetail, recordRow, timelineRow } from "../parts/record-view.js";
 import { toast, toastError } from "../parts/toast.js";
 import { badge, emptyState, tabs } from "../parts/widgets.js";
-import effects from "../texts/approvals.js";
 import texts from "../texts/audit.js";
 
-addTexts(effects);
 addTexts(texts);
-export const css = ["audit.css", "approvals.css"];
+export const css = ["audit.css"];
 
 const VIEWS = ["records", "sessions", "activity"];
 const PARTS = ["crab", "crux", "kebab", "crewx_tools", "bridge", "dari"];

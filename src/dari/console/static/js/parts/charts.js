@@ -75,8 +75,9 @@ function image(height, label, shapes) {
 }
 
 /** What a screen reader says: the whole, the largest, and where the top is. */
-function summary({ label, start, step, series, format }, totals) {
-  const parts = series.slice(0, 4).map((one) => `${named(one.name)} ${format(sum(one.values))}`);
+function summary({ label, start, step, series, format, area }, totals) {
+  const whole = area ? (values) => values[values.length - 1] : sum;
+  const parts = series.slice(0, 4).map((one) => `${named(one.name)} ${format(whole(one.values))}`);
   const top = totals.indexOf(Math.max(...totals));
   const most = text(t("chart.most", { value: format(totals[top]), time: clock(start + top * step) }));
   return `${text(label)}: ${parts.join(", ")}. ${most}`;
@@ -101,7 +102,7 @@ function drawStacked({ area = false, height = 120, format = count, ...data }, { 
   const touch = totals.map((total, at) => svg("rect", { x: at * width, y: 0, width, height, class: "chart-touch" },
     svg("title", {}, [clock(start + at * step), ...series.filter((one) => one.values[at]).map((one) => `${named(one.name)}: ${format(one.values[at])}`)].join("\n"))));
   replace(picture, h("span", { class: "chart-top muted small" }, format(most)),
-    image(height, summary({ ...data, format }, totals), [...shapes, ...touch]),
+    image(height, summary({ ...data, format, area }, totals), [...shapes, ...touch]),
     h("div", { class: "row muted small chart-axis" }, h("span", { class: "grow" }, clock(start)), clock(start + steps * step)));
 }
 
