@@ -133,6 +133,25 @@ async def test_the_effect_in_words_always_counts(hub: Hub) -> None:
     assert await hub.waits({"keys": "Enter"}, message="`rm -rf ~` needs a person's approval: rm", **typed)
 
 
+async def test_words_that_quote_an_argument_follow_its_pattern(hub: Hub) -> None:
+    def typed(command: str) -> dict[str, Any]:
+        said = f"`{command}` needs a person's approval: make runs code"
+        return {
+            "arguments": {"command": command, "pane_id": "%1"},
+            "message": said,
+            "server": "crux",
+            "tool": "execute",
+        }
+
+    draft = RuleDraft(arguments={"command": LIKE("make test-*"), "pane_id": ANY})
+    await hub.always(draft, **typed("make test-unit"))
+    assert (await hub.ask(**typed("make test-all"))).state == "approved"
+    for command in ("make test-all; rm -rf ~", "make deploy", "make test-a b"):
+        assert await hub.waits(**typed(command))
+    lying = {**typed("make test-all"), "message": "`rm -rf ~` needs a person's approval: make runs code"}
+    assert await hub.waits(**lying)
+
+
 async def test_a_rule_must_cover_the_call_it_is_made_from(hub: Hub) -> None:
     id = await hub.waits()
     for draft, said in (

@@ -96,6 +96,10 @@ def test_the_agents_token_approves_nothing_over_ipc(crux: Crux) -> None:
     for daemon, method, params in (
         (hub, "approvals.approve", {"id": id}),
         (hub, "bridge.approve", {"id": id}),
+        (hub, "approvals.approve", {"id": id, "rule": {"arguments": {}}}),
+        (hub, "approvals.preview_rule", {"id": id, "rule": {}}),
+        (hub, "approvals.forget_rule", {"id": "rule-00000000"}),
+        (hub, "approvals.rules", {}),
         (terminal, "crux:approval/answer", {"question_id": id}),
     ):
         with pytest.raises(DariError) as refused:
@@ -105,7 +109,7 @@ def test_the_agents_token_approves_nothing_over_ipc(crux: Crux) -> None:
         asyncio.run(over_ipc(hub, "approvals.relay", id=id, is_approved=True, by="me"))
     assert refused.value.name == "denied"
     assert id in waiting(crux)
-    assert len(records()) >= before + 4
+    assert len(records()) >= before + 8
 
 
 def test_a_message_that_is_sent_back_is_no_approval(crux: Crux) -> None:
@@ -159,6 +163,7 @@ ATTACKS = {
     "link": "ln -sf {bin}/crux ./x; ./x approvals approve {id}",
     "other command": "{bin}/dari approvals approve {id}",
     "python -c": '{python} -c \'from dari.cli.approvals import main; main(["approve", "{id}"])\'',
+    "a rule": "{bin}/dari approvals approve {id} --always --yes",
     "xargs": "echo {id} | xargs {bin}/dari approvals approve",
     "cleared environment": "env -i HOME=$HOME DARI_HOME=$DARI_HOME {bin}/dari approvals approve {id}",
     "setsid": "setsid -w env -i HOME=$HOME DARI_HOME=$DARI_HOME {bin}/dari approvals approve {id}",

@@ -180,7 +180,7 @@ class StandingApprovals:
             server=call.server,
             tool=call.tool,
             who=_made("who", draft.who, call.who),
-            effect=_made("effect", draft.effect, call.message),
+            effect=_made("effect", _follow_patterns(draft, given, call.message), call.message),
             arguments={name: _made(name, draft.arguments.get(name, Match()), value) for name, value in given.items()},
             by=by,
             made_unix=now,
@@ -260,6 +260,15 @@ def _is_plain(before: str, text: str) -> bool:
     if text.startswith("-") and _WORD_START.search(before):
         return False  # `git log *` must not pass `--output=…`
     return _PLAIN.fullmatch(text) is not None
+
+
+def _follow_patterns(draft: RuleDraft, given: Mapping[str, object], message: str) -> Match:
+    """Words that quote an argument as `this` follow the pattern of that argument, unless the person says otherwise."""
+    words = message
+    for name, match in draft.arguments.items():
+        if match.kind == "like" and isinstance(given[name], str):
+            words = words.replace(f"`{given[name]}`", f"`{match.text}`")
+    return Match(kind="like", text=words) if words != message and draft.effect.kind == "is" else draft.effect
 
 
 def _made(name: str, match: Match, value: object) -> Match:
