@@ -8,8 +8,7 @@ wait for the answer, or go and make the same call again later:
     wait_s None    wait until somebody answers or the approval expires; a caller who leaves withdraws it
     wait_s 0, n    wait that long at most, then raise NeedsApproval with the id; the approval stays in the queue
 
-After `first_wait_s` in silence the caller is notified once (`on_waiting`). Everything runs on one event loop; listeners
-are plain functions that only enqueue.
+After `first_wait_s` in silence the caller is notified once. Everything runs on one event loop; listeners only enqueue.
 """
 
 from __future__ import annotations

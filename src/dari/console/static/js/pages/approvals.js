@@ -134,7 +134,7 @@ export function mount(root, { route, signal }) {
     const note = h("input", { class: "input", maxlength: "2000", placeholder: t("approvals.note.placeholder"), "aria-label": t("approvals.note.label"), data: { field: "note" },
       on: { keydown: (event) => event.key === "Enter" && !event.isComposing && answer(approval, "deny", { note: note.value }) } });
     const button = (decision, kind, key, run) => h("button", { class: ["btn", kind], type: "button", data: { decision }, on: { click: run || (() => answer(approval, decision)) } },
-      t(`approvals.do.${decision}`), h("kbd", { class: "kbd", "aria-hidden": "true" }, key));
+      t(`approvals.do.${decision === "once" && approval.kind !== "call" ? "agree" : decision}`), h("kbd", { class: "kbd", "aria-hidden": "true" }, key));
     return h("div", { class: "approval-answer stack" },
       h("div", { class: "row wrap" }, button("once", "primary", "a"), canSession ? button("session", "", "s") : null, canAlways ? button("always", "", "w", () => always(shown)) : null),
       h("div", { class: "row" }, note, button("deny", "danger", "d", () => answer(approval, "deny", { note: note.value }))));
