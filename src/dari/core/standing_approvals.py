@@ -5,7 +5,7 @@ names server and tool, and says of the caller, of each argument and of the effec
 
     is      the very value; written down as its hash, since it may hold a secret
     like    a pattern: `*` stands for plain characters of one word, never for what a shell obeys, a space, an option at
-            the start of a word, or `..`
+            the start of a word, a name that begins with a dot, or `..`
     any     whatever it is; not for the effect in words, because then nothing says what would happen
 
 A call with an argument that the rule does not name does not agree. The file is 0600 and has one writer, the hub: it is
@@ -257,8 +257,11 @@ def _said(match: Match, anything: str) -> str:
 
 
 def _is_plain(before: str, text: str) -> bool:
-    if text.startswith("-") and _WORD_START.search(before):
+    is_start = _WORD_START.search(before) is not None
+    if is_start and text.startswith("-"):
         return False  # `git log *` must not pass `--output=…`
+    if "/." in text or (text.startswith(".") and (is_start or before.endswith("/"))):
+        return False  # `/home/ann/*` must not reach `/home/ann/.ssh`
     return _PLAIN.fullmatch(text) is not None
 
 
