@@ -47,8 +47,8 @@ def work(log: AuditLog) -> None:
     held: dict[str, Any] = {"part": "crux", "who": "mcp:claude", "session": "a-1"}
     held["error"] = "`rm -rf dist` needs approval (approval 1a2b3c4d)"
     log.call("crux", "crux_execute_command", "held", arguments=b'{"command":"rm -rf dist"}', **held)
-    log.note(
-        "decision", server="crux", tool="command/execute", who="ann", session="a-1", event="call denied", id="1a2b3c4d"
+    log.note_decision(
+        server="crux", tool="command/execute", who="ann", session="a-1", event="call denied", id="1a2b3c4d"
     )
     log.call("git", "git_log", "ok", who="mcp:claude", session="a-1", ms=120)
     log.call(

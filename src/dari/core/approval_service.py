@@ -235,7 +235,7 @@ class ApprovalService:
         if (audit := self._audit()) is not None:
             names = {"server": granted.server, "tool": granted.tool, "session": granted.session}
             event = "session approval taken back"
-            audit.note("decision", who=by, **names, event=event, id=id, caller=granted.who)
+            audit.note_decision(who=by, **names, event=event, id=id, caller=granted.who)
             audit.flush(FLUSH_S)
         return granted
 
@@ -305,7 +305,7 @@ class ApprovalService:
             detail |= {"rule": rule} if rule else {}
             detail["event"] = "call approved" if approves else "call denied"
             names = {"server": answered.server, "tool": answered.tool, "session": answered.session}
-            audit.note("decision", who=by, **names, **detail)
+            audit.note_decision(who=by, **names, **detail)
             audit.flush(FLUSH_S)
         return answered
 

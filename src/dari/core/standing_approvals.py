@@ -155,8 +155,8 @@ class StandingApprovals:
                     audit.check()  # what cannot be recorded is not done
                     detail = {"event": "call approved by rule", "rule": rule.id}
                     detail |= {"effect": call.message} if call.message else {}
-                    detail |= {"server": call.server, "tool": call.tool, "session": call.session}
-                    audit.note("decision", who=call.who, **detail)
+                    names = {"server": call.server, "tool": call.tool, "session": call.session}
+                    audit.note_decision(who=call.who, **names, **detail)
                 self._uses[rule.id] = (self._uses.get(rule.id, (0, 0.0))[0] + 1, now)
                 return rule
         return None

@@ -43,7 +43,11 @@ async def follow_audit(backends: ConsoleBackends, argument: str, options: TopicO
         raise InvalidInput(f"extra must be a filter: {error}", "use the fields of dari_audit_search") from None
     log, loop = audit_of(backends), asyncio.get_running_loop()
     feed: Feed[Sequence[AuditRecord]] = Feed(MAX_QUEUED_BATCHES)
-    stop = log.subscribe(lambda records: loop.call_soon_threadsafe(feed.put, records))
+
+    def hear(records: Sequence[AuditRecord]) -> None:
+        loop.call_soon_threadsafe(feed.put, records)
+
+    stop = log.subscribe(hear)
     try:
         since = int(options.since) if options.since.isascii() and options.since.isdigit() else 0
         yield await asyncio.to_thread(_missed, log.directory, wanted, since)

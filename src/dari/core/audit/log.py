@@ -66,12 +66,16 @@ class AuditLog(RecordWriter):
             self.note("repaired", bytes=torn)
         self.note("opened", pid=os.getpid())
 
-    def note(
-        self, kind: RecordKind, *, server: str = "", tool: str = "", who: str = "", session: str = "", **detail: Any
-    ) -> None:
-        """Record a decision of a person, or something about the log itself; `session` is of the call it is about."""
-        names = {"server": server, "tool": tool, "who": who, "session": session}
-        self.add_all([PendingRecord(at=self.now(), kind=kind, detail=detail, **names)])
+    def note(self, kind: RecordKind, *, server: str = "", tool: str = "", who: str = "", **detail: Any) -> None:
+        """Record a decision of a person, or something about the log itself."""
+        self.add_all([PendingRecord(at=self.now(), kind=kind, server=server, tool=tool, who=who, detail=detail)])
+
+    def note_decision(self, *, server: str, tool: str, who: str, session: str, **detail: Any) -> None:
+        """Record what was decided about a call; `session` is the caller's, whose timeline it belongs to."""
+        record = PendingRecord(
+            at=self.now(), kind="decision", server=server, tool=tool, who=who, session=session, detail=detail
+        )
+        self.add_all([record])
 
     def refuse(self, who: str, *, pid: int | None, reason: str, **detail: Any) -> None:
         """Record that something which only a person may do was refused to a caller."""
