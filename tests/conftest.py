@@ -1,10 +1,9 @@
-"""`async def` tests run natively under asyncio, each inside a deadline that holds even if its clean-up hangs."""
+"""`async def` tests run natively under asyncio, each in a loop of its own; what is of no machine and of nobody."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import io
 import os
 import signal
 import subprocess
@@ -17,10 +16,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import left_processes
+from tests.support.async_tests import run_async_test
 from tests.support.waiting import wait_until
 
-DEADLINE_S = 45
-CLEAN_UP_S = 5
 HUB_START_S = 30
 
 # No test asserts wall-clock time: a busy machine makes examples slow to draw and slow to run.
@@ -128,28 +126,8 @@ def is_ci() -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    test = pyfuncitem.obj
-    if not inspect.iscoroutinefunction(test):
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    wanted = inspect.signature(test).parameters
-    arguments = {name: value for name, value in pyfuncitem.funcargs.items() if name in wanted}
-    marker = pyfuncitem.get_closest_marker("timeout")
-    deadline_s = DEADLINE_S if marker is None else max(DEADLINE_S, marker.args[0] - 3 * CLEAN_UP_S)
     runner = asyncio.Runner(debug=False)
-    loop = runner.get_loop()
-    task = loop.create_task(test(**arguments))
-    where = io.StringIO()
-    # No task beside the test's own: some tests count them.
-    loop.call_later(deadline_s, lambda: (task.print_stack(file=where), task.cancel()))
-    loop.call_later(deadline_s + CLEAN_UP_S, loop.stop)
-    try:
-        loop.run_until_complete(task)
-    except (asyncio.CancelledError, RuntimeError):
-        if not where.getvalue():
-            raise
-        pytest.fail(f"not done in {deadline_s} s:\n{where.getvalue()}", pytrace=False)
-    finally:
-        # A task that ignores its end would keep the loop from closing for ever; it is left behind.
-        if task.done():
-            runner.close()
+    run_async_test(pyfuncitem, runner.get_loop(), runner.close)
     return True
