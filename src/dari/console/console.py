@@ -32,11 +32,13 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     from dari.console.tools.approvals import ApprovalTools
     from dari.console.tools.audit import AuditTools
     from dari.console.tools.hub import HubTools
+    from dari.console.tools.knowledge import KnowledgeFolderTools
 
     yield HubTools(backends)
     yield ApprovalTools(backends)
     yield AuditTools(backends)
     yield ActivityTools(backends)
+    yield KnowledgeFolderTools(backends)
 
 
 def console_topics() -> dict[str, Follow]:
