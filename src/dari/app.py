@@ -62,6 +62,11 @@ def token_path() -> Path:
     return paths.home() / "mcp.token"
 
 
+def client_tokens_path() -> Path:
+    """The tokens of single clients for the same endpoint."""
+    return paths.home() / "tokens.json"
+
+
 def socket_path() -> Path:
     """The hub's Unix socket."""
     return paths.runtime_path("hub") / "mcp.sock"

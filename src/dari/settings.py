@@ -21,6 +21,8 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     """None: 3847, or the next free one up to 3857. A number is used or refused, never moved."""
     token_path: Path | None = None
     """None: no token is asked for. Only tests and conformance runs do that."""
+    client_tokens_path: Path | None = None
+    """The tokens of single clients, which count beside that one; None: there are none."""
     socket_path: Path | None = None
     protocol: Protocol = "negotiate"
     allowed_origins: tuple[str, ...] = ()

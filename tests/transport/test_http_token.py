@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Failed
-from dari.transport import guard
-from dari.transport.guard import TokenFile, make_token
+from dari.transport import token_file
+from dari.transport.token_file import TokenFile, make_token
 from tests.support.transports import Rig, logged, running
 from tests.support.wire import initialize
 
@@ -21,7 +21,7 @@ async def status_with(rig: Rig, token: str) -> int:
 @pytest.fixture
 def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is looked at on every request, not every half second."""
-    monkeypatch.setattr(guard, "_RECHECK_S", -1.0)
+    monkeypatch.setattr(token_file, "_RECHECK_S", -1.0)
 
 
 def test_a_missing_token_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ examples:
   dari remote list-tools          the tools of every other MCP server you use
   dari knowledge search 'backups' passages of your own files, with citations
   dari approvals                  the calls that wait for your answer
+  dari tokens create cursor       a token of its own for one client
   dari audit verify               check that the audit log is complete
 
 guide: docs/guide/connect.md (Claude Code, Cursor, VS Code, Codex)
@@ -51,6 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands.add_parser("knowledge", help="search and answers from your own files: the commands of kebab")
     commands.add_parser("approvals", help="calls that wait for a person: list, show, approve, deny, watch")
     commands.add_parser("console", help="open the web console of the running hub in your browser")
+    commands.add_parser("tokens", help="one token for each client: list, create, show, rotate, revoke")
     commands.add_parser("audit", help="the audit log of every part: tail, query, show, verify")
     return parser
 
@@ -81,6 +83,10 @@ def _main(words: list[str]) -> int:
         from dari.cli.console import main as run_console
 
         return run_console(words[1:])
+    if words[:1] == ["tokens"]:
+        from dari.cli.tokens import main as tokens
+
+        return tokens(words[1:])
     if words[:1] == ["audit"]:
         from dari.cli.audit import main as audit
 

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from dari import app, log
 from dari.cli.ports import client_command, warn_port_moved
 from dari.errors import Conflict
@@ -36,7 +38,7 @@ def run_up(arguments: argparse.Namespace) -> int:
 
     async def main() -> int:
         socket = Path(arguments.socket).absolute() if arguments.socket else app.socket_path()
-        settings = _settings(arguments, "http", socket)
+        settings = replace(_settings(arguments, "http", socket), client_tokens_path=app.client_tokens_path())
         _refuse_second(socket)
         try:
             if settings.has_servers:
@@ -143,19 +145,26 @@ async def _serve_alone(settings: ServeSettings) -> int:
 async def _host(settings: ServeSettings) -> int:
     """Take the place of the bridge's daemon, and offer its servers beside our own tools."""
     from dari.bridge.service import Bridge
-    from dari.cli.hub.daemon import host, take_over
+    from dari.cli.hub.daemon import host, make_tokens, take_over
     from dari.cli.hub.main import commands_for, servers_for
     from dari.cli.hub.paths import BridgePaths
     from dari.console.control import ConsoleControl
 
     place, control = BridgePaths(), ConsoleControl()
     bridge = Bridge(place.state_dir, protected=(*place.protected, app.socket_path().parent))
+    tokens = make_tokens(bridge, settings.token_path)
     async with AsyncExitStack() as stack:
         for is_last in (False, False, True):
             await take_over(place)
             try:
                 hosting = host(
-                    place, bridge, commands_for(bridge), servers_for(bridge), kind="hub", further_apis=[control]
+                    place,
+                    bridge,
+                    commands_for(bridge),
+                    servers_for(bridge),
+                    kind="hub",
+                    tokens=tokens,
+                    further_apis=[control],
                 )
                 hosted = await stack.enter_async_context(hosting)
                 break

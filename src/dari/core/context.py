@@ -168,9 +168,15 @@ class Context(ABC):
 
     @property
     def who(self) -> str:
-        """The caller as records name it: the principal, and what the client calls itself."""
-        name, principal = self.client_name, self.grant.principal
-        return f"{principal}:{name[:MAX_CLIENT_NAME_CHARS]}" if name else principal
+        """The caller as records name it: the principal, the client that its token vouches for, and what the client
+        calls itself: `mcp:Cursor`, `mcp@work-laptop:Cursor`."""
+        name, holder = self.client_name, self.grant.holder
+        return f"{holder}:{name[:MAX_CLIENT_NAME_CHARS]}" if name else holder
+
+    @property
+    def agent(self) -> str:
+        """The caller as a person is shown it: the client that its token vouches for, else what it calls itself."""
+        return self.grant.client or self.client_name
 
     @property
     def is_stateless(self) -> bool:

@@ -23,6 +23,14 @@ class Grant(Struct, frozen=True):
     may_relay_person: bool = True
     """Whether a client's form can bring a person's answer: not where the client runs in a pane or in a server of ours,
     nor over HTTP, where its process is not known."""
+    client: str = ""
+    """The name of the token that vouches for the caller; empty for the token that all clients share, and without one."""
+
+    @property
+    def holder(self) -> str:
+        """The principal, and the client that its token vouches for: `mcp`, or `mcp@claude-code`. No principal has an
+        `@`, so nothing that a client says of itself can look like it."""
+        return f"{self.principal}@{self.client}" if self.client else self.principal
 
 
 MCP_GRANT = Grant("mcp", MCP_SCOPES)
@@ -36,7 +44,7 @@ class InsufficientScope(Denied):
     def __init__(self, scope: str, grant: Grant) -> None:
         held = ", ".join(sorted(grant.scopes)) or "none"
         super().__init__(
-            "insufficient scope", f"this call needs scope '{scope}'; principal '{grant.principal}' holds: {held}"
+            "insufficient scope", f"this call needs scope '{scope}'; principal '{grant.holder}' holds: {held}"
         )
 
 

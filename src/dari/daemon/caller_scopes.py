@@ -24,6 +24,8 @@ class CallerIdentity(Struct, frozen=True):
     is_vouched_for: bool = False
     """Whether who took the call in has seen to it that a person makes it: the console, whose page a person logged in
     to, in a browser that no agent started."""
+    acts_for: str = ""
+    """The client whose call it passes on, as it says: `mcp@claude-code:Claude Code`."""
 
 
 _CALLER: ContextVar[CallerIdentity | None] = ContextVar("dari_caller", default=None)
@@ -51,6 +53,24 @@ def limit_scopes(scopes: Iterable[str]) -> Iterator[None]:
 def serve_own_process(scopes: Iterable[str]) -> AbstractContextManager[None]:
     """Calls inside are made for the user of this process: a command that works without a daemon."""
     return serve_caller(CallerIdentity("cli", frozenset(scopes), os.getpid()))
+
+
+_CLIENT: ContextVar[str] = ContextVar("dari_client_of_call", default="")
+
+
+@contextmanager
+def pass_on_call_of(client: str) -> Iterator[None]:
+    """Calls to daemons inside are made for this client; a daemon names it to the person who has to agree."""
+    token = _CLIENT.set(client)
+    try:
+        yield
+    finally:
+        _CLIENT.reset(token)
+
+
+def client_of_call() -> str:
+    """Whose call is being passed on; empty where nobody said."""
+    return _CLIENT.get()
 
 
 def current_caller() -> CallerIdentity | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 import msgspec
 from msgspec import Raw, Struct
 
+from dari.daemon.caller_scopes import client_of_call
 from dari.daemon.errors import RECONNECT, DaemonError, ErrorCode, from_daemon_error
 from dari.daemon.launch import ensure_started
 from dari.daemon.paths import DaemonPaths
@@ -68,7 +69,7 @@ class DaemonConnection(asyncio.Protocol):
             raise ConnectionLost
         self._last_id += 1
         request_id = self._last_id
-        line = encode_request(request_id, method, params)
+        line = encode_request(request_id, method, params, client_of_call())
         if len(line) > MAX_LINE_BYTES:
             raise InvalidInput(f"{method} was given {len(line)} bytes, the limit is {MAX_LINE_BYTES}")
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

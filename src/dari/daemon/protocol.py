@@ -22,6 +22,8 @@ class DaemonRequest(Struct):
     id: Raw = Raw()
     method: Any = None
     params: Raw = Raw()
+    acts_for: Any = msgspec.field(default=None, name="for")
+    """Of a daemon that passes a client's call on: who that client is."""
 
 
 class ErrorData(Struct, omit_defaults=True):
@@ -100,9 +102,10 @@ def encode_error(request_id: Raw, refusal: DaemonError) -> bytes:
     return b'{"jsonrpc":"2.0"%b,"error":%b}\n' % (_id_member(request_id), body)
 
 
-def encode_request(request_id: int, method: str, params: object) -> bytes:
+def encode_request(request_id: int, method: str, params: object, acts_for: str = "") -> bytes:
     body = encode(params)
-    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (request_id, encode(method), body)
+    more = b',"for":%b' % encode(acts_for) if acts_for else b""
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b%b}\n' % (request_id, encode(method), body, more)
 
 
 def decode_reply(line: bytes, request_id: int) -> Raw:

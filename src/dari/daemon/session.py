@@ -40,6 +40,7 @@ logger = logging.getLogger("dari.daemon")
 Identify = Callable[[PeerCredentials], str | None]
 WhileConnected = Callable[[Coroutine[Any, Any, object]], Awaitable[object]]
 
+MAX_CLIENT_CHARS = 200
 _read_handshake = params_reader(HandshakeParams)
 
 
@@ -99,7 +100,7 @@ class DaemonSession:
             request = decode_request(line)
             request_id = request.id
             name, params = check_request(request)
-            reply = encode_result(request_id, await self._perform(name, params))
+            reply = encode_result(request_id, await self._perform(name, params, request.acts_for))
             if len(reply) > MAX_LINE_BYTES:
                 raise DaemonError(ErrorCode.IO_ERROR, f"the reply has {len(reply)} bytes", "ask for less at a time")
             return reply
@@ -116,13 +117,14 @@ class DaemonSession:
                 return encode_error(request_id, to_daemon_error(refused))
             return self._internal_error(request_id, name)
 
-    async def _perform(self, name: str, params: bytes) -> object:
+    async def _perform(self, name: str, params: bytes, acts_for: object) -> object:
         if name == HANDSHAKE:
             return self._shake_hands(params)
         method = self._allowed(name, params)
         assert self._claims is not None
         peer, scopes = self._peer, frozenset(self._claims.scopes)
-        with serve_caller(CallerIdentity(self._claims.aud, scopes, peer.pid, peer.started)):
+        client = acts_for[:MAX_CLIENT_CHARS] if isinstance(acts_for, str) else ""
+        with serve_caller(CallerIdentity(self._claims.aud, scopes, peer.pid, peer.started, acts_for=client)):
             try:
                 if method.needs_person:
                     require_person(method.name)

@@ -74,7 +74,7 @@ class Request(Context):
     def session_key(self) -> str:
         """Of the connection or the HTTP session; a request of the stateless era over HTTP has only its principal."""
         session = self.channel.session
-        return session.key if session is not None else f"{self.grant.principal} {self.client_name}"
+        return session.key if session is not None else f"{self.grant.holder} {self.client_name}"
 
     @property
     def client_name(self) -> str:
@@ -220,7 +220,7 @@ class Request(Context):
 
     def _binding(self) -> tuple[str, str, str]:
         target = self.params.uri if self.params.name is UNSET else self.params.name
-        return self.grant.principal, self.method, "" if target is UNSET else target
+        return self.grant.holder, self.method, "" if target is UNSET else target
 
 
 class _Named(msgspec.Struct):

@@ -121,6 +121,14 @@ class McpEndpoint:
         for request in list(self.open):
             request.give_up(reason)
 
+    def end_access(self, is_ended: Callable[[Grant], bool], reason: str) -> None:
+        """A token counts no more: end what it opened, which is its sessions with their calls and streams, and requests
+        that are not finished."""
+        for endpoint in (self, *self.mounted):
+            endpoint.sessions.end_all(lambda session: is_ended(session.grant) and session.peer != "unix", reason)
+            for request in [each for each in endpoint.open if is_ended(each.grant)]:
+                request.end_access(reason)
+
     def _check(self, request: HttpRequest, client: str) -> None:
         fields = request.fields
         if not self.guard.allows_host(fields.get(b"host")):
@@ -134,9 +142,13 @@ class McpEndpoint:
             request.extra_headers = _reflected(origin)
         if request.method == b"OPTIONS":
             self._preflight(request)
-        elif not self.guard.allows_token(fields.get(b"authorization"), self._loop.time()):
+            return
+        grant = self.guard.identify(fields.get(b"authorization"), self._loop.time(), self.grant)
+        if grant is None:
             request.refuse(401, "invalid or missing token", b'www-authenticate: Bearer realm="dari"\r\n')
-        elif self._rate_limit is not None and self._rate_limit.take(client):
+            return
+        request.grant = grant
+        if self._rate_limit is not None and self._rate_limit.take(client):
             request.refuse(429, "too many requests", b"retry-after: 1\r\n")
         elif self.is_stopping:
             request.refuse(503, "the server is stopping")
@@ -209,7 +221,7 @@ class McpEndpoint:
         if not self.sessions.has_room(request.peer):
             request.refuse(503, "too many sessions, and none of them is idle", b"retry-after: 5\r\n")
             return
-        request.session = request.opened = self.sessions.draft(self.grant, request.peer)
+        request.session = request.opened = self.sessions.draft(request.grant, request.peer)
         self._dispatch(request, message)
 
     def _dispatch(self, request: HttpRequest, message: Message) -> None:
@@ -220,7 +232,7 @@ class McpEndpoint:
 
     def _unreadable(self, request: HttpRequest, error: Exception) -> None:
         session_id = request.fields.get(b"mcp-session-id")
-        request.session = self.sessions.find(session_id) if session_id else None
+        request.session = self._find_session(request, session_id) if session_id else None
         request.status_for_errors = 400
         if request.fields.get(b"mcp-protocol-version") in _STATELESS:
             request.headers = request.fields
@@ -257,10 +269,15 @@ class McpEndpoint:
         if session_id is None:
             request.refuse(400, "missing Mcp-Session-Id header")
             return None
-        session = self.sessions.find(session_id)
+        session = self._find_session(request, session_id)
         if session is None:
             request.refuse(401 if self._is_strict else 404, "session expired or invalid")
         return session
+
+    def _find_session(self, request: HttpRequest, session_id: bytes) -> Session | None:
+        """The session, if it was begun with the token that the request carries."""
+        session = self.sessions.find(session_id)
+        return session if session is None or session.grant is request.grant else None
 
     def _preflight(self, request: HttpRequest) -> None:
         asked = request.fields.get(b"access-control-request-headers", b"")

@@ -2,92 +2,15 @@
 
 from __future__ import annotations
 
-import hmac
-import logging
-import os
-import secrets
-import stat
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 
-from dari.errors import Failed
-from dari.log import format_event
-from dari.os_errors import DISK_FULL_ERRNOS, describe_os_error
-from dari.paths import make_dirs, write_private
+from dari.core.scopes import Grant
 from dari.transport.authority import BadAuthority, parse_authority, parse_origin
+from dari.transport.client_tokens import ClientTokens
 from dari.transport.peer_uids import PeerCheck
+from dari.transport.token_file import TokenFile
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_RECHECK_S = 0.5
-_log = logging.getLogger("dari.transport")
-
-
-def make_token() -> str:
-    """A new token. It never begins with a dash, which a command would take for an option: `--key -xyz`."""
-    token = secrets.token_urlsafe(32)
-    while token.startswith("-"):
-        token = secrets.token_urlsafe(32)
-    return token
-
-
-class TokenFile:
-    """A bearer token in a 0600 file, made when it is missing, read again when the file changes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._token = b""
-        self._header = b""
-        self._stamp: tuple[int, ...] | None = None
-        self._checked_s = 0.0
-        try:
-            if not path.exists():
-                make_dirs(path.parent)
-                write_private(path, make_token().encode() + b"\n")
-            self._refresh()
-        except OSError as error:
-            room = "free some space, or " if error.errno in DISK_FULL_ERRNOS else ""
-            raise Failed(
-                f"cannot use token file {path}: {describe_os_error(error)}", f"{room}choose another --token-path"
-            ) from None
-
-    def accepts(self, authorization: bytes, now_s: float) -> bool:
-        """Whether the header carries the token. A rotated file counts within half a second."""
-        if now_s - self._checked_s > _RECHECK_S:
-            self._checked_s = now_s
-            self._follow()
-        if not self._token:
-            return False
-        if hmac.compare_digest(authorization, self._header):
-            return True
-        scheme, _, given = authorization.partition(b" ")
-        return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
-
-    def prove(self, sign: Callable[[bytes], str]) -> str:
-        """What `sign` makes of the token that counts now."""
-        self._follow()
-        return sign(self._token)
-
-    def _follow(self) -> None:
-        """Without a trustworthy token file every request is refused; the reason is logged once."""
-        try:
-            self._refresh()
-        except OSError:
-            self._token, self._stamp = b"", None
-        except Failed as error:
-            _log.error(format_event("http", "token", f"{error.message}; hint: {error.hint}"))
-
-    def _refresh(self) -> None:
-        info = os.stat(self.path)
-        stamp = (info.st_mtime_ns, info.st_ino, info.st_size, info.st_mode)
-        if stamp == self._stamp:
-            return
-        self._token, self._stamp = b"", stamp
-        if info.st_mode & 0o077 and not stat.S_ISDIR(info.st_mode):
-            raise Failed(f"token file {self.path} is readable by others", f"chmod 600 {self.path}")
-        token = self.path.read_bytes().strip()
-        if not token:
-            raise Failed(f"token file {self.path} is empty", "remove it; a new one is made at start")
-        self._token, self._header = token, b"Bearer " + token
 
 
 class HttpGuard:
@@ -99,12 +22,15 @@ class HttpGuard:
         hosts: Iterable[str] | None = (),
         origins: Iterable[str] = (),
         peers: PeerCheck | None = None,
+        clients: ClientTokens | None = None,
     ) -> None:
         """`hosts` are names besides those of loopback; None takes any, for a socket that no page can reach.
 
-        `peers` says who may connect at all; None: somebody else has looked at that.
+        `peers` says who may connect at all; None: somebody else has looked at that. `clients` are tokens of single
+        clients, each as good as `token`.
         """
         self.token = token
+        self.clients = clients
         self.peers = peers
         self._hosts = None if hosts is None else LOOPBACK_NAMES | {_host_name(host) for host in hosts}
         self._origins = frozenset(origin.rstrip("/").encode() for origin in origins)
@@ -135,10 +61,16 @@ class HttpGuard:
         except BadAuthority:
             return False
 
-    def allows_token(self, authorization: bytes | None, now_s: float) -> bool:
+    def identify(self, authorization: bytes | None, now_s: float, grant: Grant) -> Grant | None:
+        """What the sender of a request may do: `grant` with the token that all share (or where none is asked for), that
+        of its client with the client's own; None with neither."""
         if self.token is None:
-            return True
-        return authorization is not None and self.token.accepts(authorization, now_s)
+            return grant
+        if authorization is None:
+            return None
+        if self.token.accepts(authorization, now_s):
+            return grant
+        return None if self.clients is None else self.clients.find(authorization, now_s)
 
 
 def _host_name(host: str) -> str:

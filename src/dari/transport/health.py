@@ -26,7 +26,7 @@ from dari.daemon.tcp_peer import listener_uid
 from dari.daemon.unix_socket import socket_address
 from dari.errors import InvalidInput
 from dari.rpc.codec import encode
-from dari.transport.guard import TokenFile
+from dari.transport.token_file import TokenFile
 
 PATH = "/healthz"
 MIN_CHALLENGE_BYTES = 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dari.core.scopes import Grant
 from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.session import RunningRequest, Session
 from dari.mcp.versions import V2025_11
@@ -27,12 +28,16 @@ JSON_LENGTH = b"content-type: application/json\r\ncontent-length: "
 _EVENTS = b"content-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n"
 _STATELESS_STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, -32601: 404}
 
+UNIDENTIFIED = Grant("", frozenset())
+"""Of a request whose token was not looked at yet."""
+
 
 class HttpRequest(ReplyChannel):
     """Also stands in for uvicorn's request cycle, hence `response_complete`, `keep_alive` and `disconnected`."""
 
     # What most exchanges never change stands here, so that making one is cheap.
     transport = "http"
+    grant = UNIDENTIFIED
     owns_ids = False
     headers: Mapping[bytes, bytes] | None = None
     session: Session | None = None
@@ -63,7 +68,6 @@ class HttpRequest(ReplyChannel):
         self.protocol = protocol
         self.endpoint = endpoint
         self.method = method
-        self.grant = endpoint.grant
         self.fields = headers
 
     @property
@@ -166,6 +170,16 @@ class HttpRequest(ReplyChannel):
     def give_up(self, reason: str) -> None:
         if self._call is not None:
             self._call.cancel(reason)
+
+    def end_access(self, reason: str) -> None:
+        """The token was taken away while the request was served. Calls of sessions end with their session."""
+        if self.session is None:
+            self.give_up(reason)
+        if self._has_events:
+            self.end_events()
+        elif not self.response_complete:
+            self.keep_alive = False
+            self.refuse(401, reason)
 
     def lost(self) -> None:
         """The client's connection is gone. That cancels a stateless call; a session's call goes on."""

@@ -19,13 +19,16 @@ from dari.mcp.server import Server
 from dari.settings import ServeSettings
 from dari.transport.bind import bind, is_loopback
 from dari.transport.endpoint import McpEndpoint
-from dari.transport.guard import HttpGuard, TokenFile
+from dari.transport.client_tokens import ClientTokens, TokenStore
+from dari.transport.guard import HttpGuard
 from dari.transport.health import HealthApp
 from dari.transport.http_request import HttpRequest
 from dari.transport.peer_uids import PeerCheck
 from dari.transport.sessions import HttpSessions
+from dari.transport.token_file import TokenFile
+from dari.transport.token_watch import TokenWatch
 from dari.transport.unix import UnixServer
-from dari.transport.uvicorn_server import AsgiApp, UvicornServer
+from dari.transport.uvicorn_server import AsgiApp, UvicornServer, report_failure
 
 _log = logging.getLogger("dari.transport")
 MakePages = Callable[[HealthApp, HttpGuard], AsgiApp]
@@ -67,6 +70,7 @@ class McpListeners:
         self._failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._unix: UnixServer | None = None
         self._stopping: asyncio.Task[None] | None = None
+        self._token_watch: TokenWatch | None = None
         self.web: UvicornServer | None = None
         self.sessions = HttpSessions(server, settings.session_ttl_s)
         self.url = ""
@@ -84,7 +88,9 @@ class McpListeners:
         token = None if settings.token_path is None else TokenFile(settings.token_path)
         listeners = [] if settings.transport == "stdio" else [bind(settings.http_bind, settings.http_port)]
         hosts = (settings.http_bind, *settings.allowed_hosts)
-        guard = HttpGuard(token, hosts, settings.allowed_origins, PeerCheck(settings.allowed_uids))
+        store = None if settings.client_tokens_path is None else TokenStore(settings.client_tokens_path)
+        clients = None if store is None else ClientTokens(store, self._http_grant)
+        guard = HttpGuard(token, hosts, settings.allowed_origins, PeerCheck(settings.allowed_uids), clients)
         limit = (
             None
             if settings.rate_limit is None
@@ -117,6 +123,9 @@ class McpListeners:
             if unix.listener is not None:
                 self.web.watch(unix.listener, str(settings.socket_path))
         self.web.on_failure(self._fail)
+        if token is not None:
+            self._token_watch = TokenWatch(token, clients, store, endpoint)
+            report_failure(self._token_watch.start(), self._fail)
 
     async def failed(self) -> Exception:
         """Waits for what should not happen: the listener breaking while it serves."""
@@ -129,6 +138,8 @@ class McpListeners:
         await self._stopping
 
     async def _stop(self) -> None:
+        if self._token_watch is not None:
+            await self._token_watch.stop()
         if self._forwarder is not None:
             self._forwarder.finish()
         if self._unix is not None:

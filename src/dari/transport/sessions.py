@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from itertools import islice
 from uuid import uuid4
 
@@ -110,6 +111,13 @@ class HttpSessions:
                 del self._shares[session.peer]
         self._server.close_session(session, reason)
         session.streams.close()
+
+    def end_all(self, is_meant: Callable[[Session], bool], reason: str) -> int:
+        """End the sessions that are meant; returns how many."""
+        ending = [session for session in self._by_id.values() if is_meant(session)]
+        for session in ending:
+            self.end(session, reason)
+        return len(ending)
 
     def sweep(self) -> int:
         """Remove what was idle too long; returns how many."""

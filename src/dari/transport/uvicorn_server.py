@@ -97,7 +97,7 @@ class UvicornServer:
     def on_failure(self, report: Callable[[Exception], None]) -> None:
         """Call back when the server fails while it runs."""
         assert self._ticker is not None
-        self._ticker.add_done_callback(lambda ticker: _report(ticker, report))
+        report_failure(self._ticker, report)
 
     async def stop(self) -> None:
         """Refuse new requests, end the streams, let running calls finish for at most five seconds."""
@@ -163,10 +163,15 @@ class UvicornServer:
             await self.tick(asyncio.get_running_loop().time())
 
 
-def _report(ticker: asyncio.Task[None], report: Callable[[Exception], None]) -> None:
-    error = None if ticker.cancelled() else ticker.exception()
-    if isinstance(error, Exception):
-        report(error)
+def report_failure(task: asyncio.Task[None], report: Callable[[Exception], None]) -> None:
+    """Call back when a task that should run on fails."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            report(error)
+
+    task.add_done_callback(ended)
 
 
 def _make_websocket(**uvicorn: Any) -> asyncio.Protocol:

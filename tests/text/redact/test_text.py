@@ -168,6 +168,7 @@ def test_other_texts_are_read_by_name(text: str) -> None:
         "AIza" + "a1B2c" * 7,
         "npm_" + "a1B2" * 9,
         "hf_" + "a1B2" * 9,
+        "dtk_" + "a1B2" * 10 + "a-B",
         "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\nMIIE cut off",
     ],

@@ -27,12 +27,15 @@ from dari.errors import Conflict, DariError, InvalidInput, Unavailable
 from dari.paths import FileId, file_id, log_hint, private_dir
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dari.bridge.service import Bridge
     from dari.cli.hub.connection import MakeServer, RunCommand
     from dari.cli.hub.server import CliSocketServer
     from dari.daemon.client import DaemonClient
     from dari.daemon.peer import ConnectedSocket, PeerCredentials
     from dari.daemon.session import Refusal
+    from dari.transport.token_service import TokenService
 
 LOCK_TIMEOUT_S = 25.0
 """How long a new host waits for the one before: its commands get 5 s, its servers 7 s to end, and some."""
@@ -66,10 +69,12 @@ async def host(
     kind: Literal["daemon", "hub"] = "hub",
     is_own_child: Callable[[int | None], bool] | None = None,
     further_apis: Sequence[object] = (),
+    tokens: TokenService | None = None,
 ) -> AsyncIterator[Hosted]:
     """Hold the lock, enter the bridge and open its sockets; leaving ends all of it, in the other order.
 
-    A `hub` is not asked to end by commands (`daemon stop`, another release): it has more to do than this.
+    A `hub` is not asked to end by commands (`daemon stop`, another release): it has more to do than this. `tokens` are
+    those of its HTTP endpoint, where it has one at another place than usual.
     """
     from dari.bridge.control import BridgeControl
     from dari.cli.hub.handshake import is_own_child as usual
@@ -101,7 +106,7 @@ async def host(
             DaemonPaths(NAME, place.run_dir),
             [
                 method
-                for api in (BridgeControl(bridge), bridge.approval_service, *further_apis)
+                for api in (BridgeControl(bridge), bridge.approval_service, tokens or make_tokens(bridge), *further_apis)
                 for method in exposed_methods(api)
             ],
             peer_credentials=outsider,
@@ -125,6 +130,16 @@ async def host(
             lifetime.ends_with(partial(_lock_lost, place, ours))
         _log.info("hub event=open socket=%s pid=%d", cli_socket.socket_path, os.getpid())
         yield Hosted(bridge, cli_socket, lifetime)
+
+
+def make_tokens(bridge: Bridge, shared_path: Path | None = None) -> TokenService:
+    """The tokens of clients, whose changes are recorded in the bridge's audit log."""
+    from dari import app
+    from dari.transport.client_tokens import TokenStore
+    from dari.transport.token_service import TokenService
+
+    store = TokenStore(app.client_tokens_path())
+    return TokenService(store, shared_path or app.token_path(), lambda: bridge.audit)
 
 
 async def serve(

@@ -50,6 +50,6 @@ class IngestGuard:
             arguments=arguments,
             who=context.who,
             session=context.session_key,
-            client=context.client_name,
+            client=context.agent,
             message=message,
         )

@@ -119,13 +119,15 @@ class ApprovalsApi:
         """Use up the approval of this call; raises NeedsApproval with its id, Denied, or Unavailable without a hub."""
         caller, client = current_caller(), _CLIENT.get()
         principal = "mcp" if caller is None else caller.principal
+        acts_for = "" if caller is None else caller.acts_for
+        who = acts_for or (f"{principal}:{client}" if client else principal)
         try:
             await self._hub.ask(
                 server=SERVER,
                 tool=method.removeprefix("crux:"),
                 arguments=arguments,
-                who=f"{principal}:{client}" if client else principal,
-                client=client or ("crux" if principal == "cli" else principal),
+                who=who,
+                client=client or ("crux" if principal == "cli" else who),
                 message=message,
                 lifetime_s=LIFETIME_S,
             )

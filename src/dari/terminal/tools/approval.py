@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
+from dari.daemon.caller_scopes import pass_on_call_of
 from dari.errors import Denied, NeedsApproval, TimedOut, Unavailable
 from dari.terminal.api.approvals import ApprovalsApi, call_for
 
@@ -37,7 +38,7 @@ async def with_approval(approvals: ApprovalsApi, context: Context, call: Callabl
     and the effect. Others wait for `crux approvals` as long as `approval_wait_ms` says, then get NeedsApproval; the
     same call made again takes the answer. No argument of a tool stands for an approval.
     """
-    with call_for(context.client_name):
+    with call_for(context.client_name), pass_on_call_of(context.who):
         try:
             return await call()
         except NeedsApproval as need:

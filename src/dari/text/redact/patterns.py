@@ -71,6 +71,7 @@ SECRET_PATTERNS: tuple[tuple[str, str], ...] = (
     ("sbp_", rf"{_B}sbp_[0-9a-f]{{40}}"),
     ("tskey-", r"tskey-[a-z]+-[\w-]{10,}"),
     ("atatt3", r"ATATT3[\w=-]{30,}"),
+    ("dtk_", rf"{_B}dtk_[\w-]{{43}}"),
     ("dp.pt.", r"dp\.pt\.[A-Za-z0-9]{30,}"),
     ("nfp_", rf"{_B}nfp_[A-Za-z0-9]{{30,}}"),
     ("fm2_", rf"{_B}fm2_[\w+/=]{{30,}}"),
