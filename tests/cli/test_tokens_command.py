@@ -104,7 +104,7 @@ async def test_a_running_hub_makes_them_names_the_agent_in_its_records_and_ends_
             return (await wire.post(call("dari_ping"))).status == 401
 
         async with asyncio.timeout(30):
-            while not await is_refused():
+            while not await is_refused():  # noqa: ASYNC110 (it ends in another process)
                 await asyncio.sleep(0.05)
         wire.writer.close()
     records = query(tmp_path / "dari/bridge/audit", limit=100)

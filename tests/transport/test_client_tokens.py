@@ -24,7 +24,6 @@ from tests.support.waiting import until
 from tests.support.wire import HttpWire, Json, call, envelope_headers, initialize, stateless
 
 
-
 class Changing(DemoTools):
     @tool(scope=CONTROL)
     async def change(self) -> str:
@@ -64,7 +63,7 @@ def test_a_token_is_made_for_its_owner_alone_and_is_read_back(tmp_path: Path) ->
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
     assert store.get("claude-code") == made
-    assert made.secret.startswith("dtk_") and len(made.secret) >= 48
+    assert made.secret.startswith("dtk_") and len(made.secret) >= 47
     assert frozenset(made.scopes) == MCP_SCOPES
     assert made.secret not in repr(made)
 

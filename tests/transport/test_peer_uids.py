@@ -12,8 +12,8 @@ import pytest
 
 from dari.errors import InvalidInput
 from dari.transport import peer_uids
-from dari.transport.token_file import TokenFile
 from dari.transport.peer_uids import PeerCheck, read_uids
+from dari.transport.token_file import TokenFile
 from tests.support.transports import Rig, logged, running
 from tests.support.wire import HttpReply, initialize
 

@@ -50,7 +50,9 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("verb", choices=("list", "create", "show", "rotate", "revoke"), nargs="?", default="list")
-    parser.add_argument("name", metavar="NAME", nargs="?", default="", help="of the client; `shared`: that of mcp.token")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", default="", help="of the client; `shared`: that of mcp.token"
+    )
     parser.add_argument("--read-only", action="store_true", help="create: only tools that change nothing")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -104,7 +106,9 @@ async def _do(work: Callable[[TokenService], Awaitable[T]], for_person: str = ""
 def _lines(tokens: list[TokenEntry]) -> list[str]:
     rows = [("NAME", "MAY", "MADE", "USED")]
     for each in tokens:
-        rows.append((each.name, _may(each.scopes), _day(each.rotated_unix or each.created_unix), _day(each.last_used_unix)))
+        rows.append(
+            (each.name, _may(each.scopes), _day(each.rotated_unix or each.created_unix), _day(each.last_used_unix))
+        )
     return format_table(rows)
 
 

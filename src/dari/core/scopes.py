@@ -24,7 +24,7 @@ class Grant(Struct, frozen=True):
     """Whether a client's form can bring a person's answer: not where the client runs in a pane or in a server of ours,
     nor over HTTP, where its process is not known."""
     client: str = ""
-    """The name of the token that vouches for the caller; empty for the token that all clients share, and without one."""
+    """The name of the token that vouches for the caller; empty with the token that all clients share, or with none."""
 
     @property
     def holder(self) -> str:

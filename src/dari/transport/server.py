@@ -18,8 +18,8 @@ from dari.log import format_event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
 from dari.transport.bind import bind, is_loopback
-from dari.transport.endpoint import McpEndpoint
 from dari.transport.client_tokens import ClientTokens, TokenStore
+from dari.transport.endpoint import McpEndpoint
 from dari.transport.guard import HttpGuard
 from dari.transport.health import HealthApp
 from dari.transport.http_request import HttpRequest

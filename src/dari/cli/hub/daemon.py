@@ -106,7 +106,12 @@ async def host(
             DaemonPaths(NAME, place.run_dir),
             [
                 method
-                for api in (BridgeControl(bridge), bridge.approval_service, tokens or make_tokens(bridge), *further_apis)
+                for api in (
+                    BridgeControl(bridge),
+                    bridge.approval_service,
+                    tokens or make_tokens(bridge),
+                    *further_apis,
+                )
                 for method in exposed_methods(api)
             ],
             peer_credentials=outsider,
