@@ -62,11 +62,6 @@ def token_path() -> Path:
     return paths.home() / "mcp.token"
 
 
-def client_tokens_path() -> Path:
-    """The tokens of single clients for the same endpoint."""
-    return paths.home() / "tokens.json"
-
-
 def socket_path() -> Path:
     """The hub's Unix socket."""
     return paths.runtime_path("hub") / "mcp.sock"
@@ -121,11 +116,16 @@ def build_console(
     from dari.bridge.gateway.endpoints import GatewayEndpoint, ServerOptions
     from dari.bridge.gateway.selection import ServerSelection
     from dari.console.backends import ConsoleBackends
+    from dari.console.client_activity import ClientActivity
     from dari.console.console import Console
+    from dari.console.crab_endpoint import CrabEndpoint
     from dari.console.login import Logins
+    from dari.transport.token_service import TokenService
 
     view = bridge.view(ClientEnvironment.of_process())
     toolkits = Toolkits(settings, lambda: bridge.approval_service, "app")
+    children = new_children()
+    proxy = cache(lambda starts: proxy_service(proxy_client("app", starts=starts)))
     backends = ConsoleBackends(
         settings=settings,
         bridge=bridge,
@@ -133,10 +133,13 @@ def build_console(
         endpoints=endpoints,
         logins=Logins(paths.home() / "console-sessions.json"),
         url=url,
-        proxy=cache(lambda starts: proxy_service(proxy_client("app", starts=starts))),
+        proxy=proxy,
         terminal=cache(lambda starts: terminal_service(terminal_client(CruxPaths(), "app", starts=starts))),
         knowledge=cache(lambda starts: knowledge_api("app", starts=starts)),
-        children=new_children(),
+        children=children,
+        tokens=TokenService.of_home(lambda: bridge.audit, settings.token_path),
+        activity=ClientActivity(lambda: bridge.audit, lambda: (*endpoints.servers, *bridge.client_servers)),
+        crab_endpoint=CrabEndpoint(children, proxy, url),
     )
 
     def make_endpoint() -> GatewayEndpoint:
@@ -172,6 +175,7 @@ def servers_for_clients(
             registry.call_log = lambda: bridge.audit
             add_built_ins(registry)
             server = _make_server(registry, is_strict=is_strict)
+            bridge.client_servers.add(server)
             try:
                 yield server
             finally:
@@ -189,6 +193,7 @@ def servers_for_clients(
             call_log=lambda: bridge.audit,
         )
         endpoint = GatewayEndpoint(bridge.view(client), read_selection(options), served)
+        bridge.client_servers.add(endpoint.server)
         endpoint.start()
         try:
             yield endpoint.server

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from dari.daemon.agent_hosts import AgentHosts
 from dari.daemon.ancestry import ancestors
+from dari.daemon.paths import DaemonPaths
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
 HOST = """
@@ -75,6 +78,24 @@ def test_a_host_of_another_home_is_one_only_while_its_server_runs() -> None:
         hosts.note_client(server)
         assert hosts.find_above(ancestors(process.pid)) != ""
         assert hosts.find_above(ancestors(shell_of(process))) == ""
+
+
+def test_the_hub_is_no_host_by_the_server_that_a_person_started_in_the_console(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path))
+    with host(DARI_HOME=str(tmp_path)) as (process, server):
+        lock = Path(DaemonPaths("bridge", lock_name="host.lock").lock_text)
+        lock.parent.mkdir(parents=True)
+        with lock.open("w+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(f"{process.pid}\n")
+            file.flush()
+            hosts = AgentHosts()
+            hosts.note_client(server)
+            assert process.pid not in hosts.look()
+            assert server in hosts.look()
+            assert hosts.find_above(ancestors(process.pid)) == ""
 
 
 def test_what_is_older_than_every_host_is_not_taken_for_its_work() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
 from dari.bridge.children.start_queue import StartQueue
 from dari.bridge.config.locations import ClientEnvironment
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dari.bridge.config.profile import Profile
     from dari.core.audit.activity import ActivityIndex
     from dari.mcp.client.oauth import OAuth
+    from dari.mcp.server import Server
     from dari.process.children import Children
 
 
@@ -109,6 +111,8 @@ class Bridge:
         self.make_oauth = make_oauth or self._make_oauth
         self._views: dict[ClientEnvironment | tuple[object, ...], ServerView] = {}
         self.pool = BridgeUpstreams(lambda: self._parts)
+        self.client_servers: WeakSet[Server] = WeakSet()
+        """What clients on the hub's socket talk to, one for each client while it is connected."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -21,6 +21,7 @@ from dari.errors import Conflict
 from dari.runtime import run_to_exit, tune_gc_for_serving
 from dari.settings import ServeSettings, Transport
 from dari.transport.bind import is_loopback
+from dari.transport.client_tokens import tokens_path
 from dari.transport.health import hub_on
 from dari.transport.peer_uids import read_uids
 from dari.transport.supervisor import TransportSupervisor
@@ -38,7 +39,7 @@ def run_up(arguments: argparse.Namespace) -> int:
 
     async def main() -> int:
         socket = Path(arguments.socket).absolute() if arguments.socket else app.socket_path()
-        settings = replace(_settings(arguments, "http", socket), client_tokens_path=app.client_tokens_path())
+        settings = replace(_settings(arguments, "http", socket), client_tokens_path=tokens_path())
         _refuse_second(socket)
         try:
             if settings.has_servers:
@@ -145,14 +146,15 @@ async def _serve_alone(settings: ServeSettings) -> int:
 async def _host(settings: ServeSettings) -> int:
     """Take the place of the bridge's daemon, and offer its servers beside our own tools."""
     from dari.bridge.service import Bridge
-    from dari.cli.hub.daemon import host, make_tokens, take_over
+    from dari.cli.hub.daemon import host, take_over
     from dari.cli.hub.main import commands_for, servers_for
     from dari.cli.hub.paths import BridgePaths
     from dari.console.control import ConsoleControl
+    from dari.transport.token_service import TokenService
 
     place, control = BridgePaths(), ConsoleControl()
     bridge = Bridge(place.state_dir, protected=(*place.protected, app.socket_path().parent))
-    tokens = make_tokens(bridge, settings.token_path)
+    tokens = TokenService.of_home(lambda: bridge.audit, settings.token_path)
     async with AsyncExitStack() as stack:
         for is_last in (False, False, True):
             await take_over(place)

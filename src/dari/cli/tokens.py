@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeVar
 
-from dari import app
 from dari.cli.kit.console import Output
 from dari.cli.kit.table import format_table
 from dari.core.hub_client import hub_client
@@ -21,7 +20,6 @@ from dari.core.scopes import ALL_SCOPES, MCP_SCOPES, READ
 from dari.daemon.caller_scopes import require_person, serve_own_process
 from dari.daemon.stub import make_stub
 from dari.errors import InvalidInput, Unavailable
-from dari.transport.client_tokens import TokenStore
 from dari.transport.token_service import TokenEntry, TokenSecret, TokenService
 
 _EPILOG = """\
@@ -100,7 +98,7 @@ async def _do(work: Callable[[TokenService], Awaitable[T]], for_person: str = ""
     with serve_own_process(ALL_SCOPES):
         if for_person:
             require_person(for_person)
-        return await work(TokenService(TokenStore(app.client_tokens_path()), app.token_path()))
+        return await work(TokenService.of_home())
 
 
 def _lines(tokens: list[TokenEntry]) -> list[str]:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from dari.bridge.gateway.endpoints import GatewayEndpoints
     from dari.bridge.service import Bridge
     from dari.bridge.view import ServerView
+    from dari.console.client_activity import ClientActivity
+    from dari.console.crab_endpoint import CrabEndpoint
     from dari.console.login import Logins
     from dari.core.approval_service import ApprovalService
     from dari.knowledge.api import KnowledgeApi
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from dari.proxy.api.service import ProxyService
     from dari.settings import ServeSettings
     from dari.terminal.service import TerminalService
+    from dari.transport.token_service import TokenService
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +39,9 @@ class ConsoleBackends:
     knowledge: Callable[[bool], KnowledgeApi]
     children: Children
     """Programs that the console starts; they end with the hub."""
+    tokens: TokenService
+    activity: ClientActivity
+    crab_endpoint: CrabEndpoint
 
     @property
     def approvals(self) -> ApprovalService:

@@ -31,23 +31,40 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     from dari.console.tools.activity import ActivityTools
     from dari.console.tools.approvals import ApprovalTools
     from dari.console.tools.audit import AuditTools
+    from dari.console.tools.connect import ConnectTools
+    from dari.console.tools.crab_endpoint import CrabEndpointTools
     from dari.console.tools.hub import HubTools
     from dari.console.tools.knowledge import KnowledgeFolderTools
+    from dari.console.tools.policies import PolicyTools
+    from dari.console.tools.tokens import TokenTools
 
     yield HubTools(backends)
     yield ApprovalTools(backends)
     yield AuditTools(backends)
     yield ActivityTools(backends)
     yield KnowledgeFolderTools(backends)
+    yield TokenTools(backends)
+    yield ConnectTools(backends)
+    yield CrabEndpointTools(backends)
+    yield PolicyTools(backends)
 
 
 def console_topics() -> dict[str, Follow]:
     from dari.console.topics.activity import follow_activity
     from dari.console.topics.approvals import follow_approvals
     from dari.console.topics.audit import follow_audit
+    from dari.console.topics.clients import follow_clients
+    from dari.console.topics.crab_endpoint import follow_crab_endpoint
     from dari.console.topics.hub import follow_hub
 
-    return {"hub": follow_hub, "approvals": follow_approvals, "audit": follow_audit, "activity": follow_activity}
+    return {
+        "hub": follow_hub,
+        "approvals": follow_approvals,
+        "audit": follow_audit,
+        "activity": follow_activity,
+        "clients": follow_clients,
+        "crab-endpoint": follow_crab_endpoint,
+    }
 
 
 class Console:
@@ -62,6 +79,7 @@ class Console:
             self._topics.add(name, follow)
         self._pages: dict[asyncio.Task[None], str] = {}
         backends.logins.on_end.append(self._log_out)
+        backends.activity.start()
 
     def app(self, health: HealthApp, guard: HttpGuard) -> ConsoleApp:
         return ConsoleApp(health, guard, self._backends.logins, self._serve)
@@ -77,6 +95,8 @@ class Console:
         await asyncio.gather(*pages, return_exceptions=True)
         if self._endpoint is not None:
             await self._endpoint.close()
+        self._backends.activity.stop()
+        await self._backends.children.close()
 
     async def _serve(self, receive: Receive, send: Send, caller: CallerIdentity, session: ConsoleSession) -> None:
         """One page, from the acceptance of its WebSocket to its end."""

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from dari.daemon.ancestry import Process, list_processes, read_proc, read_process
+from dari.daemon.lock import lock_holder
+from dari.daemon.paths import DaemonPaths
 
 MAX_KNOWN = 1000
 _MCP_COMMANDS = ("crux-mcp-bridge", "crab-mcp", "dari.cli.crux_mcp_bridge", "dari.cli.crab_mcp")
@@ -104,11 +106,19 @@ def _names(word: str, names: Sequence[str]) -> bool:
 
 
 def _host_of(server: Process, find: Callable[[int], Process | None]) -> Process | None:
-    """`sh -c 'dari mcp'`: the agent's host is above the launcher. A shell that a person types into reads a terminal."""
+    """`sh -c 'dari mcp'`: the agent's host is above the launcher. A shell that a person types into reads a terminal.
+    The hub starts a `crab-mcp` for the person who asks for one in the console, and is nobody's host by that."""
     host = find(server.parent)
+    if host is not None and host.pid == hub_pid():
+        return None
     while host is not None and host.program in _LAUNCHERS and not _reads_terminal(host.pid):
         host = find(host.parent)
     return host if host is not None and host.pid > 1 and host.program not in _MANAGERS else None
+
+
+def hub_pid() -> int | None:
+    """The process that holds the lock of the hub."""
+    return lock_holder(DaemonPaths("bridge", lock_name="host.lock").lock_text)
 
 
 def _detached(chain: Sequence[Process]) -> Process | None:

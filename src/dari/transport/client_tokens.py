@@ -28,7 +28,7 @@ from dari.daemon.lock import FileLock
 from dari.errors import Conflict, Failed, InvalidInput, NotFound, Unavailable
 from dari.log import format_event
 from dari.os_errors import describe_os_error
-from dari.paths import make_dirs, read_regular, write_private
+from dari.paths import home, make_dirs, read_regular, write_private
 from dari.transport.token_file import make_token
 
 SHARED = "shared"
@@ -39,6 +39,11 @@ LOCK_TIMEOUT_S = 5.0
 _RECHECK_S = 0.5
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,38}[a-z0-9])?")
 _log = logging.getLogger("dari.transport")
+
+
+def tokens_path() -> Path:
+    """Where the tokens of clients are for this user."""
+    return home() / "tokens.json"
 
 
 class ClientToken(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,10 +13,15 @@ from pathlib import Path
 from dari.errors import Failed
 from dari.log import format_event
 from dari.os_errors import DISK_FULL_ERRNOS, describe_os_error
-from dari.paths import make_dirs, write_private
+from dari.paths import home, make_dirs, write_private
 
 _RECHECK_S = 0.5
 _log = logging.getLogger("dari.transport")
+
+
+def shared_token_path() -> Path:
+    """Where the hub's token is for this user, unless an option names another place."""
+    return home() / "mcp.token"
 
 
 def make_token() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
@@ -17,9 +17,9 @@ from dari.core.scopes import ADMIN, MCP_SCOPES, READ
 from dari.daemon.stub import expose
 from dari.errors import Conflict, NotFound
 from dari.paths import write_private
-from dari.transport.client_tokens import SHARED, ClientToken, TokenStore
+from dari.transport.client_tokens import SHARED, ClientToken, TokenStore, tokens_path
 from dari.transport.health import read_token
-from dari.transport.token_file import make_token
+from dari.transport.token_file import make_token, shared_token_path
 
 if TYPE_CHECKING:
     from dari.core.audit.log import AuditLog
@@ -65,6 +65,11 @@ class TokenService:
         self._store = store
         self.shared_path = shared_path
         self._audit = audit
+
+    @classmethod
+    def of_home(cls, audit: Callable[[], AuditLog | None] = lambda: None, shared_path: Path | None = None) -> Self:
+        """On the files of this user; `shared_path` where the shared token is at another place than usual."""
+        return cls(TokenStore(tokens_path()), shared_path or shared_token_path(), audit)
 
     @expose("tokens.list", READ)
     async def list_tokens(self) -> TokenList:

@@ -95,6 +95,11 @@ class GatewayEndpoints:
         self._others: dict[str, GatewayEndpoint] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
+    @property
+    def servers(self) -> list[Server]:
+        """Those of the addresses that were asked for so far."""
+        return [self.main.server, *(one.server for one in self._others.values())]
+
     def start(self) -> None:
         self.main.start()
 

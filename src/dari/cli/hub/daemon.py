@@ -27,8 +27,6 @@ from dari.errors import Conflict, DariError, InvalidInput, Unavailable
 from dari.paths import FileId, file_id, log_hint, private_dir
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dari.bridge.service import Bridge
     from dari.cli.hub.connection import MakeServer, RunCommand
     from dari.cli.hub.server import CliSocketServer
@@ -83,6 +81,7 @@ async def host(
     from dari.daemon.person import is_own_daemon
     from dari.daemon.server import DaemonServer
     from dari.daemon.stub import exposed_methods
+    from dari.transport.token_service import TokenService
 
     is_ours = is_own_child or usual
     lifetime = lifetime or Lifetime()
@@ -109,7 +108,7 @@ async def host(
                 for api in (
                     BridgeControl(bridge),
                     bridge.approval_service,
-                    tokens or make_tokens(bridge),
+                    tokens or TokenService.of_home(lambda: bridge.audit),
                     *further_apis,
                 )
                 for method in exposed_methods(api)
@@ -135,16 +134,6 @@ async def host(
             lifetime.ends_with(partial(_lock_lost, place, ours))
         _log.info("hub event=open socket=%s pid=%d", cli_socket.socket_path, os.getpid())
         yield Hosted(bridge, cli_socket, lifetime)
-
-
-def make_tokens(bridge: Bridge, shared_path: Path | None = None) -> TokenService:
-    """The tokens of clients, whose changes are recorded in the bridge's audit log."""
-    from dari import app
-    from dari.transport.client_tokens import TokenStore
-    from dari.transport.token_service import TokenService
-
-    store = TokenStore(app.client_tokens_path())
-    return TokenService(store, shared_path or app.token_path(), lambda: bridge.audit)
 
 
 async def serve(
