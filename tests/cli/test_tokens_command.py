@@ -38,7 +38,7 @@ def test_without_a_hub_tokens_are_made_shown_and_taken_away_on_the_files(
     assert new not in ("", secret)
     assert "claude-code" in said(capsys, "list") and new not in said(capsys)
     assert json.loads(said(capsys, "revoke", "claude-code", "--json"))["name"] == "claude-code"
-    assert [each["name"] for each in json.loads(said(capsys, "--json"))["tokens"]] == ["shared"]
+    assert [each["name"] for each in json.loads(said(capsys, "--json"))["entries"]] == ["shared"]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ async def test_the_shared_token_is_listed_first_and_no_entry_has_a_secret(tmp_pa
     shared(tmp_path)
     tokens = service(tmp_path)
     made = await tokens.create("cursor", read_only=True)
-    listed = (await tokens.list_tokens()).tokens
+    listed = (await tokens.list_tokens()).entries
     assert [(each.name, each.is_shared) for each in listed] == [("shared", True), ("cursor", False)]
     assert listed[1].scopes == ["read"]
     assert listed[1].last_used_unix == 0.0
@@ -43,7 +43,7 @@ async def test_a_secret_can_be_shown_again_and_a_new_one_takes_its_place(tmp_pat
     new = await tokens.rotate("cursor")
     assert new.secret != made.secret
     assert await tokens.show("cursor") == new
-    assert (await tokens.list_tokens()).tokens[1].rotated_unix > 0
+    assert (await tokens.list_tokens()).entries[1].rotated_unix > 0
 
 
 async def test_the_shared_token_is_rotated_in_its_file_and_never_revoked(tmp_path: Path) -> None:

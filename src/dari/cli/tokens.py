@@ -71,7 +71,7 @@ async def _run(arguments: argparse.Namespace, output: Output) -> int:
     name = arguments.name
     if arguments.verb == "list":
         found = await _do(lambda tokens: tokens.list_tokens())
-        output.show(found, _lines(found.tokens))
+        output.show(found, _lines(found.entries))
     elif arguments.verb == "revoke":
         gone = await _do(lambda tokens: tokens.revoke(name, _person()), f"revoking the token of {name}")
         output.show(gone, [f"revoked: {gone.name}"])

@@ -27,7 +27,7 @@ START_TIMEOUT_S = 20.0
 PORTS_LOOKED_AT = 50
 _POLL_S = 0.02
 _ANNOUNCED = re.compile(r"^crab-mcp listening on (\S+)$", re.M)
-_COMPLAINT = re.compile(r"^error: (.+)$", re.M)
+_COMPLAINT = re.compile(r"^(?:\S+ ERROR|error:) (.+)(?:\nhint: (.+))?$", re.M)
 _INHERITED = (
     *("DARI_HOME", "PYTHONPATH", "VIRTUAL_ENV"),
     *("XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"),
@@ -156,9 +156,13 @@ class CrabEndpoint:
 
 def _complaint(child: Child) -> DariError:
     said = child.tail.text()
-    found = _COMPLAINT.findall(said)
-    words = found[-1] if found else said.splitlines()[-1] if said else "it said nothing"
-    return Unavailable(f"{_NAME} ended ({child.status}): {words}", "choose another port, or see `dari doctor`")
+    if found := _COMPLAINT.findall(said):
+        message, hint = found[-1]
+    else:
+        message, hint = said.splitlines()[-1] if said else "it said nothing", ""
+    return Unavailable(
+        f"{_NAME} ended ({child.status}): {message}", hint or "start it again; `dari doctor` checks more"
+    )
 
 
 def _is_free(port: int) -> bool:

@@ -42,7 +42,7 @@ class TokenEntry(Struct, frozen=True, kw_only=True):
 
 
 class TokenList(Struct, frozen=True):
-    tokens: list[TokenEntry]
+    entries: list[TokenEntry]
 
 
 class TokenSecret(Struct, frozen=True):
