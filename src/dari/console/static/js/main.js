@@ -5,6 +5,7 @@ import { LANGUAGES, addTexts, getLanguage, onLanguage, setLanguage, t, text } fr
 import { keys, palette, startKeys } from "./lib/keys.js";
 import { live } from "./lib/live.js";
 import { go, onRoute, route, startRouting } from "./lib/route.js";
+import { applyTheme, switchTheme } from "./lib/theme.js";
 import { openPalette, searchButton, showKeys } from "./parts/palette.js";
 import { toast } from "./parts/toast.js";
 import { emptyState } from "./parts/widgets.js";
@@ -36,21 +37,6 @@ function link(page) {
   badges.set(page.name, badge);
   const href = page.name === "home" ? "/" : `/${page.name}`;
   return h("a", { href, data: { page: page.name }, class: "nav-link" }, icon(page.name), h("span", { class: "nav-text" }, t(`nav.${page.name}`)), badge);
-}
-
-function setTheme(theme) {
-  localStorage.setItem("dari.theme", theme);
-  applyTheme();
-}
-
-export function applyTheme() {
-  const kept = localStorage.getItem("dari.theme") || "system";
-  const dark = kept === "dark" || (kept === "system" && !matchMedia("(prefers-color-scheme: light)").matches);
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-}
-
-function switchTheme() {
-  setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
 }
 
 function switchLanguage() {
