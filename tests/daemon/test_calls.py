@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from dari.daemon.caller_scopes import CallerIdentity, current_caller, pass_on_call_of
+from dari.daemon.client import DaemonClient
 from dari.daemon.errors import NotAPerson, ScopeRequired
+from dari.daemon.methods import Method
+from dari.daemon.paths import DaemonPaths
 from dari.daemon.protocol import MAX_LINE_BYTES
-from dari.daemon.server import DaemonLimits
+from dari.daemon.server import DaemonLimits, DaemonServer
 from dari.daemon.session import Refusal
 from dari.errors import Conflict, DariError, NotFound
 from tests.support.daemons import Demo, code, demo_daemon, session
@@ -258,3 +262,21 @@ async def test_sixteen_megabytes_travel_in_one_line(run_dir: Path) -> None:
         connection.send(b"x" * (MAX_LINE_BYTES + 1))
         assert code(await connection.receive()) == 2
         assert await connection.ended()
+
+
+async def test_a_daemon_that_passes_a_call_on_says_whose_it_is_and_vouches_for_nobody(run_dir: Path) -> None:
+    seen: list[CallerIdentity | None] = []
+
+    async def look(_: dict[str, object]) -> object:
+        seen.append(current_caller())
+        return {}
+
+    async with DaemonServer(DaemonPaths("demo", run_dir), [Method("demo.look", "read", look)]):
+        async with DaemonClient(DaemonPaths("demo", run_dir), "mcp", keep=True) as client:
+            await client.call("demo.look")
+            with pass_on_call_of("mcp@work-laptop:Cursor"):
+                await client.call("demo.look")
+        async with session(run_dir) as connection:
+            await connection.ask({**PING, "method": "demo.look", "for": {"is_vouched_for": True}})
+    assert [each.acts_for for each in seen if each] == ["", "mcp@work-laptop:Cursor", ""]
+    assert not any(each.is_vouched_for for each in seen if each)
