@@ -85,13 +85,20 @@ async def test_a_client_is_told_of_the_hub_with_the_real_address_path_and_token(
     )
     for form in whole["forms"]:
         text = form["text"]
+        assert secret in text
         assert (URL in text and f"Bearer {secret}" in text) == (form["transport"] == "http")
-        assert ("mcp" in text and "dari" in text) if form["transport"] == "stdio" else True
+        assert ("DARI_CLIENT_TOKEN" in text and "mcp" in text) == (form["transport"] == "stdio")
         if form["language"] == "json":
             assert json.loads(text)
         elif form["language"] == "toml":
             assert tomllib.loads(text)["mcp_servers"]["dari"]
         assert (form["path"] == "") == (form["language"] == "sh")
+
+
+async def test_the_shared_token_is_not_written_where_it_says_nothing(tmp_path: Path) -> None:
+    page = Page(backends(tmp_path))
+    whole = (await page.call("dari_connect", client="vscode", with_secret=True))["structuredContent"]
+    assert ["shared-secret" in form["text"] for form in whole["forms"]] == [True, False]
 
 
 async def test_writing_a_secret_out_is_recorded(tmp_path: Path) -> None:

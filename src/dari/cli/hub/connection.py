@@ -23,6 +23,7 @@ from dari.rpc.codec import encode, notification_message
 
 if TYPE_CHECKING:
     from dari.cli.hub.http_attachment import HttpAttachment
+    from dari.cli.hub.stdio_token import StdioToken
     from dari.mcp.server import Server
     from dari.transport.lines import LineReplyChannel
 
@@ -249,25 +250,38 @@ class CliConnection(asyncio.Protocol):
         self.transport.close()
 
     async def _serve(self, hello: CliHandshake) -> None:
+        from dari.cli.hub.stdio_token import StdioToken
         from dari.transport.lines import LineReplyChannel  # 20 ms that a daemon which runs commands never needs
 
         try:
+            token = StdioToken.of(hello.env)
             async with self._host.make_server(hello.surroundings(), hello.options) as server:
                 if self._gone.done():
                     return
                 self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
-                self._link = LineReplyChannel(server, MCP_GRANT, _LineStream(self.transport), "unix")
+                grant = MCP_GRANT if token is None else token.grant
+                self._link = LineReplyChannel(server, grant, _LineStream(self.transport), "unix")
                 self._prepare_pipe(self._link, hello.options)
                 heard, self._heard = bytes(self._heard), bytearray()
                 self._link.feed(heard)
                 if not self.transport.is_closing():
                     self.transport.resume_reading()
-                await self._gone
+                await (self._gone if token is None else self._until_gone_or_revoked(token))
         except DariError as error:
             if self._link is None:
                 self._refuse(error)
             else:
                 _log.error("hub event=mcp_failed error=%s", error.message)
+
+    async def _until_gone_or_revoked(self, token: StdioToken) -> None:
+        """A revoked token ends the connection with all that runs on it."""
+        ended = asyncio.ensure_future(token.ended())
+        try:
+            await token.note_use()
+            await asyncio.wait({self._gone, ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+        self.transport.abort()
 
     async def _serve_http(self, hello: CliHandshake, key: str) -> None:
         """Until the client leaves, or has closed its writing end and what ran has finished."""

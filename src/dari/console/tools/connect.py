@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Client = Literal["claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini"]
 Transport = Literal["http", "stdio"]
 MASK = "••••••••"
+BY = "console"
 _SERVER = "dari"
 
 
@@ -61,7 +62,7 @@ class ConnectTools:
         with_secret: Annotated[bool, Meta(description="Write the secret out, to copy it; else it is masked")] = False,
     ) -> ConnectGuide:
         """Return what to run or to write so that a client uses this hub, over HTTP and over stdio."""
-        secret = (await self._backends.tokens.show(token, "console")).secret if with_secret else MASK
+        secret = (await self._backends.tokens.show(token, BY)).secret if with_secret else MASK
         url, command = self._backends.url(), dari_command()
         path = str(_own_file(client))
         return ConnectGuide(
@@ -69,24 +70,29 @@ class ConnectTools:
             url=url,
             token=token,
             is_masked=not with_secret,
-            forms=forms(client, path, url, secret, command),
+            forms=forms(client, path, url, secret, command, is_named=token != SHARED),
         )
 
 
-def forms(client: Client, path: str, url: str, secret: str, command: str) -> list[ConnectForm]:
-    """Claude Desktop starts programs only: its settings know no address with a header."""
+def forms(client: Client, path: str, url: str, secret: str, command: str, *, is_named: bool) -> list[ConnectForm]:
+    """Claude Desktop starts programs only: its settings know no address with a header. Over stdio only a token of the
+    client's own says something, and it is a variable of the environment there."""
     header = {"Authorization": f"Bearer {secret}"}
     local: dict[str, Any] = {"command": command, "args": ["mcp"]}
+    if is_named:
+        local["env"] = {"DARI_CLIENT_TOKEN": secret}
     match client:
         case "claude-code":
             shown = shlex.quote(f"Authorization: Bearer {secret}")
             http = f"claude mcp add --transport http --scope user {_SERVER} {url} --header {shown}"
+            # Not right before the name: --env takes all the words that follow it.
+            env = f"--env DARI_CLIENT_TOKEN={secret} " if is_named else ""
             return [
                 ConnectForm(transport="http", language="sh", text=http),
                 ConnectForm(
                     transport="stdio",
                     language="sh",
-                    text=f"claude mcp add --scope user {_SERVER} -- {shlex.quote(command)} mcp",
+                    text=f"claude mcp add {env}--scope user {_SERVER} -- {shlex.quote(command)} mcp",
                 ),
             ]
         case "claude-desktop":
@@ -105,14 +111,11 @@ def forms(client: Client, path: str, url: str, secret: str, command: str) -> lis
             remote_text = (
                 f"{head}url = {_toml(url)}\nhttp_headers = {{ Authorization = {_toml(f'Bearer {secret}')} }}\n"
             )
+            env = f"env = {{ DARI_CLIENT_TOKEN = {_toml(secret)} }}\n" if is_named else ""
+            local_text = f'{head}command = {_toml(command)}\nargs = ["mcp"]\n{env}'
             return [
                 ConnectForm(transport="http", path=path, language="toml", text=remote_text),
-                ConnectForm(
-                    transport="stdio",
-                    path=path,
-                    language="toml",
-                    text=f'{head}command = {_toml(command)}\nargs = ["mcp"]\n',
-                ),
+                ConnectForm(transport="stdio", path=path, language="toml", text=local_text),
             ]
 
 

@@ -21,8 +21,8 @@ export const CLIENTS = {
 const SHARED = "shared";
 
 /** The first call of the agent that this view tells how to connect; null before it. */
-export function firstCall(clients, { client, token, via }) {
-  const isOwn = via === "http" && token !== SHARED;
+export function firstCall(clients, { client, token }) {
+  const isOwn = token !== SHARED;
   const matching = clients.filter((one) => one.calls && (isOwn ? one.client === token : !one.client && CLIENTS[client].called.test(one.name)));
   return matching.sort((a, b) => a.first_call_unix - b.first_call_unix)[0] || null;
 }
@@ -57,10 +57,9 @@ export function connectCard({ route, signal }) {
   function draw() {
     settle();
     clientTabs.select(view.client);
-    const isHttp = view.via === "http";
     const ways = view.client === "claude-desktop" ? ["stdio"] : ["http", "stdio"];
     replace(via, ways.map((one) => h("button", { class: "btn", type: "button", "aria-pressed": String(one === view.via), data: { via: one }, on: { click: () => setQuery({ via: one === "stdio" ? one : null }) } }, t(`home.via.${one}`))));
-    tokenRow.hidden = !isHttp;
+    secret.hidden = view.via === "stdio" && view.token === SHARED;
     replace(select, tokens.map((one) => h("option", { value: one.name, selected: one.name === view.token }, one.is_shared ? t("home.token.shared") : one.name)));
     make.hidden = tokens.some((one) => one.name === view.client);
     replace(make.lastChild, t("home.token.make", { client: CLIENTS[view.client].title }));
@@ -76,7 +75,7 @@ export function connectCard({ route, signal }) {
       if (turn !== asked) return;
       const form = value.forms.find((one) => one.transport === view.via) || value.forms[0];
       const whole = async () => {
-        if (form.transport === "stdio") return form.text;
+        if (form.transport === "stdio" && view.token === SHARED) return form.text;
         const answer = await live.call("dari_connect", { client: view.client, token: view.token, with_secret: true });
         return answer.value.forms.find((one) => one.transport === form.transport).text;
       };
