@@ -68,7 +68,7 @@ function throttlePanel(signal) {
     try {
       const tool = (await live.tools()).find((one) => one.name === "crab_engine_set_throttle_preset");
       if (!tool) return replace(body, emptyState({ icon: "traffic", title: t("settings.throttle.none") }));
-      const names = tool.inputSchema.properties.preset.enum || [];
+      const names = tool.inputSchema.properties.preset.description.split(", "); // the tool lists them there
       const now = (await live.call("crab_engine_config_get", {}, { signal })).value.throttle;
       draw(names, now);
     } catch (error) {
