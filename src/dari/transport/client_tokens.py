@@ -4,19 +4,19 @@
     tokens.used.json   0600  when each was used last; `shared` is the token that has no name
 
 Secrets stand there as they are: a person copies them into the settings of a client, like those of `mcp.token`. Requests
-are compared with them by an HMAC whose key is new in every process, so that neither a hit nor a miss tells of a secret
-by the time it takes.
+are compared with them by a keyed hash (BLAKE2b, a quarter of the time of an HMAC) whose key is new in every process, so
+that neither a hit nor a miss tells of a secret by the time it takes.
 """
 
 from __future__ import annotations
 
-import hmac
 import logging
 import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -182,7 +182,7 @@ class ClientTokens:
             self.refresh()
         if not self._by_digest:
             return None
-        grant = self._by_digest.get(hmac.digest(self._key, authorization, "sha256"))
+        grant = self._by_digest.get(blake2b(authorization, key=self._key).digest())
         if grant is None:
             scheme, _, given = authorization.partition(b" ")
             if scheme.lower() != b"bearer":
@@ -222,7 +222,7 @@ class ClientTokens:
         return replace(self._grant, client=token.name, scopes=MCP_SCOPES.intersection(token.scopes))
 
     def _digest(self, secret: bytes) -> bytes:
-        return hmac.digest(self._key, b"Bearer " + secret, "sha256")
+        return blake2b(b"Bearer " + secret, key=self._key).digest()
 
 
 def _allowed(scopes: Collection[str]) -> tuple[str, ...]:
