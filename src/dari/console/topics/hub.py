@@ -30,7 +30,7 @@ class HubState(Struct, frozen=True):
     """Which of crabd, cruxd and kebabd run."""
     servers: int
     agents: int
-    """Sessions of agents over HTTP."""
+    """Sessions of agents, over HTTP and over stdio."""
     waiting: int
     """Approvals that wait."""
     now_unix: float = 0.0
@@ -61,7 +61,7 @@ async def _look(backends: ConsoleBackends) -> HubState:
         url=backends.url(),
         daemons=await asyncio.to_thread(_running),
         servers=sum(1 for one in backends.view.catalog().listed if one.state == "ready"),
-        agents=len(backends.endpoints.main.server.sessions),
+        agents=sum(each.sessions for each in backends.activity.clients()),
         waiting=len(backends.approvals.pending()),
     )
 

@@ -82,7 +82,7 @@ export function connectCard({ route, signal }) {
       replace(snippet,
         h("div", { class: "row wrap" }, h("span", { class: "muted grow" }, t(form.path ? "home.snippet.file" : "home.snippet.run")),
           form.path ? [h("code", { class: "ellipsis" }, form.path), copyButton(form.path, t("home.copy.path"))] : null),
-        h("div", { class: "code home-code" }, h("pre", { tabindex: "0", "aria-label": t("home.snippet") }, form.text), copyButton(whole, t("home.copy.snippet"))));
+        h("div", { class: "code home-code" }, h("pre", { tabindex: "0", role: "group", "aria-label": t("home.snippet") }, form.text), copyButton(whole, t("home.copy.snippet"))));
       snippet.dataset.state = "ready";
     } catch (error) {
       if (turn === asked && !signal.aborted) toastError(error);

@@ -18,7 +18,7 @@ export function crabCard(signal) {
   const endpoint = h("dd", { class: "row" });
   const tokenPath = h("dd", { class: "row" });
   const secret = secretField({ label: t("home.crab.token"), load: async () => (await live.call("dari_crab_endpoint_token")).value.secret });
-  const guide = h("pre", { class: "code", tabindex: "0", "aria-label": t("home.crab.guide") });
+  const guide = h("pre", { class: "code", tabindex: "0", role: "group", "aria-label": t("home.crab.guide") });
   const facts = h("dl", { class: "home-facts" },
     h("dt", {}, t("home.crab.endpoint")), endpoint, h("dt", {}, t("home.crab.path")), tokenPath, h("dt", {}, t("home.crab.token")), h("dd", {}, secret));
   const el = h("section", { class: "card", id: "crab", "aria-labelledby": "home-crab", data: { state: "loading" } },

@@ -2,7 +2,7 @@ export default {
   en: {
     "home.runs": "What runs", "home.on": "running", "home.off": "not running",
     "home.crabd": "The proxy; the first use starts it", "home.cruxd": "Terminals; the first use starts it", "home.kebabd": "Knowledge; the first use starts it",
-    "home.servers": "Servers", "home.servers.note": "Other MCP servers that may run", "home.agents.now": "Agents", "home.agents.note": "Sessions over HTTP now",
+    "home.servers": "Servers", "home.servers.note": "Other MCP servers that may run", "home.agents.now": "Agents", "home.agents.note": "Sessions over HTTP and stdio",
     "home.waiting": "Approvals", "home.waiting.note": "Calls that wait for you",
     "home.connect": "Connect an agent", "home.connect.body": "Choose the program, copy what it needs, and ask it for something. The mark turns green at its first call.",
     "home.clients": "Program", "home.via": "Connection", "home.via.http": "HTTP", "home.via.stdio": "stdio",
@@ -25,7 +25,7 @@ export default {
   ko: {
     "home.runs": "실행 상태", "home.on": "실행 중", "home.off": "꺼짐",
     "home.crabd": "프록시. 처음 쓸 때 시작됩니다", "home.cruxd": "터미널. 처음 쓸 때 시작됩니다", "home.kebabd": "지식. 처음 쓸 때 시작됩니다",
-    "home.servers": "서버", "home.servers.note": "실행할 수 있는 다른 MCP 서버", "home.agents.now": "에이전트", "home.agents.note": "현재 HTTP 세션",
+    "home.servers": "서버", "home.servers.note": "실행할 수 있는 다른 MCP 서버", "home.agents.now": "에이전트", "home.agents.note": "HTTP와 stdio 세션",
     "home.waiting": "승인", "home.waiting.note": "승인을 기다리는 호출",
     "home.connect": "에이전트 연결", "home.connect.body": "프로그램을 고르고 설정을 복사한 뒤 무엇이든 시켜 보세요. 첫 호출이 오면 표시가 초록색으로 바뀝니다.",
     "home.clients": "프로그램", "home.via": "연결 방식", "home.via.http": "HTTP", "home.via.stdio": "stdio",
