@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
@@ -134,7 +134,7 @@ class TokenService:
             raise NotFound(f"{self.shared_path} holds no token", "`dari up` makes one; `dari doctor` checks it")
         return secret
 
-    def _record(self, event: str, name: str, by: str, **detail: object) -> None:
+    def _record(self, event: str, name: str, by: str, **detail: Any) -> None:
         if (audit := self._audit()) is not None:
             audit.note("decision", who=by or "a person", event=event, client=name, **detail)
             audit.flush(FLUSH_S)
