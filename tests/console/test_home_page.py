@@ -7,6 +7,7 @@ import re
 import socket
 
 from playwright.async_api import Locator, Page, expect
+
 from tests.support.console import (
     PHONE,
     NewPerson,

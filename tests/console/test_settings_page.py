@@ -7,6 +7,7 @@ import re
 import httpx
 import pytest
 from playwright.async_api import Page, expect
+
 from tests.support.console import (
     PHONE,
     NewPerson,
