@@ -20,11 +20,13 @@ from dari.bridge.upstream.connect import MakeOAuth
 from dari.bridge.upstream.resolved import ResolvedServer
 from dari.bridge.upstream.status import UpstreamStatus
 from dari.bridge.upstream.upstream import Upstream, UpstreamServices
+from dari.bridge.usage import ServerUsage
 from dari.bridge.view import ServerView
 from dari.core.approval_service import ApprovalService
 from dari.core.approvals import FIRST_WAIT_S, LONG_WAIT_S, ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.audit.redact import redact_value
+from dari.core.events import EventBus
 from dari.core.standing_approvals import FILE_NAME, StandingApprovals
 from dari.errors import Conflict
 from dari.paths import home as dari_home
@@ -113,6 +115,8 @@ class Bridge:
         self.pool = BridgeUpstreams(lambda: self._parts)
         self.client_servers: WeakSet[Server] = WeakSet()
         """What clients on the hub's socket talk to, one for each client while it is connected."""
+        self.status_changes: EventBus[str] = EventBus()
+        """The names of servers whose status may be another now."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -177,6 +181,11 @@ class Bridge:
         from dari.core.audit.activity import ActivityIndex
 
         return None if self.audit is None else ActivityIndex(self.audit)
+
+    @cached_property
+    def usage(self) -> ServerUsage:
+        """Memory and processor time of the servers that run here."""
+        return ServerUsage(lambda: self.children.running if "children" in vars(self) else ())
 
     @cached_property
     def memory(self) -> ServerCache:
@@ -250,9 +259,11 @@ class Bridge:
             memory=self.memory,
             make_oauth=self.make_oauth,
             queue=self.start_queue,
+            on_status=self.status_changes.publish,
         )
 
     def _pins_changed(self, server: str) -> None:
         for one in self.pool:
             if one.target.pin_name == server:
                 one.review()
+                self.status_changes.publish(one.id)

@@ -86,6 +86,8 @@ class UpstreamConnector(Struct):
     children: Callable[[], Children]
     """Asked for when the first child is started: what starts processes takes 40 ms to import."""
     make_oauth: MakeOAuth | None = None
+    on_child: Callable[[Child], None] = lambda child: None
+    """Hears of each process as soon as it runs, whether it will answer or not."""
 
     async def child(
         self,
@@ -105,7 +107,13 @@ class UpstreamConnector(Struct):
         assert spec is not None
         limits = StartLimits(options.get("open_timeout_s", INIT_S), download_of(spec.command), is_first)
         options = {**options, "open_timeout_s": limits.whole_s}
-        channel = SupervisedChannel(lambda: self.children().start(spec))
+
+        async def start() -> Child:
+            child = await self.children().start(spec)
+            self.on_child(child)
+            return child
+
+        channel = SupervisedChannel(start)
         async with StartWatch(channel, limits, turn, on_note):
             client = await self._agreed(lambda mode: Client(channel, **_with(options, mode)), era)
         return UpstreamSession(client, child=channel.child, channel=channel)

@@ -30,8 +30,15 @@ _RESTART_AT_ONCE = RestartLimits(max_restarts=1_000_000_000, backoff_s=0.0, jitt
 class UpstreamSessions:
     """`url` is empty for a child process; a server with a fallback address has sessions at both."""
 
-    def __init__(self, profile: Profile, open_at: OpenAt, queue: StartQueue) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        open_at: OpenAt,
+        queue: StartQueue,
+        on_state: Callable[[UpstreamSupervisor], None] = lambda supervised: None,
+    ) -> None:
         self._profile = profile
+        self._on_state = on_state
         self._queue = queue
         self._open_at = open_at
         self._held: dict[tuple[str, str], UpstreamSupervisor] = {}
@@ -131,5 +138,6 @@ class UpstreamSessions:
             start_s=start_s,
             queue=queue,
             idle_exit_s=profile.idle_exit_ms / 1000,
+            on_change=lambda state: self._on_state(supervised),
         )
         return supervised

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import ValidationError
 
 from dari.bridge.config.profile import ToolRules
+from dari.bridge.config.tool_switch import is_tool_on
 from dari.bridge.schemas.checker import ArgumentValidator, SchemaWorker
 from dari.errors import InvalidInput
 from dari.rpc.codec import UNREADABLE, decode_members
@@ -127,6 +128,4 @@ class ToolView:
 
     def is_allowed(self, name: str) -> bool:
         """Globs of the original name; `deny` wins."""
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in self._rules.deny):
-            return False
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._rules.allow)
+        return is_tool_on(name, self._rules.allow, self._rules.deny)

@@ -21,9 +21,10 @@ from dari.bridge.upstream.cache import JsonObject, ListName, ServerCache
 from dari.bridge.upstream.caller import SYSTEM_CALLER, Caller, ServerRequestRouter
 from dari.bridge.upstream.calls import UpstreamCalls
 from dari.bridge.upstream.connect import MakeOAuth, UpstreamConnector, UpstreamSession
+from dari.bridge.upstream.journal import ServerJournal
 from dari.bridge.upstream.lists import UpstreamLists
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.bridge.upstream.sessions import UpstreamSessions
+from dari.bridge.upstream.sessions import UpstreamSessions, UpstreamSupervisor
 from dari.bridge.upstream.status import UpstreamInfo, UpstreamStatus
 from dari.bridge.upstream.subscriptions import Subscriptions
 from dari.bridge.upstream.tool_view import UpstreamTool
@@ -63,6 +64,8 @@ class UpstreamServices(Struct, frozen=True):
     memory: ServerCache
     make_oauth: MakeOAuth | None = None
     queue: StartQueue = field(default_factory=StartQueue)
+    on_status: Callable[[str], object] = lambda id: None
+    """Hears the name of a server whose status may be another now."""
 
 
 class Upstream:
@@ -82,9 +85,11 @@ class Upstream:
         """What a long start is busy with, for people who wait for it."""
         self._start_note = ""
         self._parts = parts
-        self._opening = UpstreamConnector(target, parts.children, parts.make_oauth)
-        self._sessions = UpstreamSessions(self.profile, self._open, parts.queue)
-        self._lists = UpstreamLists(target, parts.memory, parts.pins, self._fetch, self.changes.publish)
+        self.journal = ServerJournal(target.mask)
+        self.logs.subscribe(self.journal.note_message)
+        self._opening = UpstreamConnector(target, parts.children, parts.make_oauth, self.journal.watch)
+        self._sessions = UpstreamSessions(self.profile, self._open, parts.queue, self._on_state)
+        self._lists = UpstreamLists(target, parts.memory, parts.pins, self._fetch, self._on_list)
         self._hurried = 0
         self._first_try_s: float | None = None
         self._calls = UpstreamCalls(
@@ -97,7 +102,8 @@ class Upstream:
         """Whether a session is open or a call is running."""
         return bool(self._calls.running) or any(one.session is not None for one in self._sessions)
 
-    def status(self) -> UpstreamStatus:
+    def status(self, held: int | None = None) -> UpstreamStatus:
+        """`held`: how many items are, where the caller has counted those of all servers at once."""
         known, main = self._lists.known, self._sessions.main()
         snapshot = None if main is None else main.snapshot()
         sessions = self._sessions.open_sessions()
@@ -127,7 +133,7 @@ class Upstream:
             retry_in_s=retry_in_s,
             doing=self.mask(self._start_note) if state == "starting" else "",
             tools=len(self._lists.tools) if self._lists.has("tools") else None,
-            held=len(self._parts.pins.held(self.target.pin_name)),
+            held=len(self._parts.pins.held(self.target.pin_name)) if held is None else held,
             circuit="closed" if circuit is None else circuit.state,
             sessions=len(sessions),
             calls=self._calls.running,
@@ -178,6 +184,11 @@ class Upstream:
     def known_tools(self) -> tuple[UpstreamTool, ...] | None:
         """Without asking the server; None: it was never listed."""
         return tuple(self._lists.tools.values()) if self._lists.has("tools") else None
+
+    def listed_tools(self) -> list[JsonObject] | None:
+        """As the server gave them, before any filter: for a person who chooses. None: it was never listed."""
+        listed = self._lists.known.lists.get("tools")
+        return None if listed is None else listed.items
 
     def unlisted_tools(self) -> list[str]:
         """Names of tools that are not offered: held because they changed, or filtered by the profile."""
@@ -281,6 +292,16 @@ class Upstream:
         await self._lists.close()
         await self._sessions.stop()
 
+    def _on_state(self, supervised: UpstreamSupervisor) -> None:
+        snapshot = supervised.snapshot()
+        is_fault = snapshot.state in (ServerState.BACKOFF, ServerState.CRASH_LOOP, ServerState.STOPPED)
+        self.journal.note_state(str(snapshot.state), snapshot.last_error if is_fault else "")
+        self._parts.on_status(self.id)
+
+    def _on_list(self, kind: ListKind) -> None:
+        self.changes.publish(kind)
+        self._parts.on_status(self.id)
+
     async def _open(self, url: str, init_s: float, turn: StartTurn | None) -> UpstreamSession:
         known, asking = self._lists.known, ServerRequestRouter()
         era = known.era_at(self._parts.memory.now())
@@ -357,6 +378,7 @@ class Upstream:
         self._start_note = note
         _log.info(format_event("child", "download", f"server={self.id} {self.mask(note)}"))
         self.start_notes.publish(self.mask(note))
+        self._parts.on_status(self.id)
 
     async def _listing(self, session: UpstreamSession, name: ListName) -> ListResult:
         changes = session.changes  # a change announced while the request runs must not get lost
