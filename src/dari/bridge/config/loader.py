@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, structs
 from dari.bridge.config import jsonc, yaml_loader
 from dari.bridge.config.errors import FieldProblem, config_error, field_names, nearest_name, suggest, to_field_problem
 from dari.bridge.config.jsonc import JsonPath as Place
-from dari.bridge.config.jsonc import Member, Node, format_path
+from dari.bridge.config.jsonc import JsonValue, Member, Node, format_path
 from dari.bridge.config.normalize import build_profile, check_id
 from dari.bridge.config.profile import GatewaySettings, HttpSettings, Input, Layer, Profile, ProfileSource, ServerSet
 from dari.bridge.config.schema import (
@@ -94,6 +94,16 @@ def read_contents(data: bytes, path: Path, layer: Layer, program: str = "") -> F
         problem = _to_problem(error)
         return FileContents(path=str(path), layer=layer, digest=digest, problems=(problem,), is_readable=False)
     return _Loader(root, path, layer, program).contents(digest)
+
+
+def read_entry(id: str, entry: dict[str, JsonValue], path: Path, layer: Layer = "user") -> Profile:
+    """The profile of one entry, as it would be read from this file; raises InvalidInput for what cannot be used."""
+    data = msgspec.json.encode({"servers": [{"id": id, **entry}]})
+    contents = read_contents(data, path.with_suffix(".json"), layer)
+    if contents.broken:
+        message = contents.broken[0].message.partition(": ")[2]
+        raise InvalidInput(message.replace("servers[0]", id, 1), contents.broken[0].hint)
+    return contents.profiles[0]
 
 
 class _Loader:

@@ -6,23 +6,35 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dari.bridge.config.built_in import built_in_servers
 from dari.bridge.config.catalog import Catalog, CatalogEntry, LoadedFile, join_layers
 from dari.bridge.config.interpolate import InterpolationContext, KeyringLookup, ResolvedProfile, resolve_profile
 from dari.bridge.config.loader import FileContents, is_writable_by_others, read_contents, warn_if_readable
 from dari.bridge.config.locations import ClientEnvironment, ConfigLocation
-from dari.bridge.config.profile import Layer
+from dari.bridge.config.profile import Layer, Profile
 from dari.bridge.config.trust import TrustedFile, TrustState, TrustStore
 from dari.bridge.config.writer import JsonEntry, ProfileFile
 from dari.errors import Denied, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from dari.bridge.config.importers.plan import ImportPlan
+    from dari.bridge.config.importers.plan import ImportChoice, ImportPlan
     from dari.bridge.config.schema import ProgramName
 
 Edit = Callable[[ProfileFile], object]
+
+
+class RemovedServer(Struct, frozen=True):
+    """What a removal took away; the entry may hold secrets."""
+
+    id: str
+    path: Path
+    entry: JsonEntry
+    sets: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"RemovedServer({self.id!r}, {self.path})"
 
 
 class ConfigService:
@@ -89,12 +101,48 @@ class ConfigService:
     def rename(self, id: str, new_id: str) -> Path:
         return self._edit_where(id, lambda file: file.rename(id, new_id))
 
+    def entry(self, id: str) -> tuple[Path, JsonEntry]:
+        """A server as its file has it, secrets included, and that file."""
+        path = self._own_file(id)
+        return path, ProfileFile(path).entry(id)[0]
+
+    def replace(self, id: str, entry: JsonEntry, new_id: str) -> Path:
+        """Another entry for a server that is there, under the same name or a new one."""
+        return self._edit_where(id, lambda file: file.replace(id, entry, new_id))
+
+    def take_out(self, id: str) -> RemovedServer:
+        """`remove`, with what `put_back` needs."""
+        path = self._own_file(id)
+        entry, sets = ProfileFile(path).entry(id)
+        self._edit(path, lambda file: file.remove(id))
+        return RemovedServer(id, path, entry, sets)
+
+    def put_back(self, removed: RemovedServer) -> Path:
+        self._edit(removed.path, lambda file: file.put_back(removed.id, removed.entry, removed.sets))
+        return removed.path
+
     def plan_import(self, programs: Iterable[ProgramName] | None = None) -> ImportPlan:
         """What an import from these programs, or from all, would do; nothing is written."""
         from dari.bridge.config.importers import plan
 
-        existing = [one.profile for one in self.load().listed if one.profile and one.state != "untrusted"]
-        return plan.plan_import(self.around, programs, existing)
+        return plan.plan_import(self.around, programs, self._trusted_profiles())
+
+    def plan_entries(self, entries: Mapping[str, JsonEntry]) -> ImportPlan:
+        """What adding these to the person's own file would do; nothing is written."""
+        from dari.bridge.config.importers import plan
+
+        return plan.plan_entries(entries, self.around.file_of("user"), self._trusted_profiles())
+
+    def run_choices(
+        self, chosen: ImportPlan, choices: Iterable[ImportChoice], layer: Layer = "user"
+    ) -> tuple[str, ...]:
+        """Write what a person chose of a plan; returns the names."""
+        from dari.bridge.config.importers import plan
+
+        names: list[str] = []
+        path = self.around.file_of(layer)
+        self._edit(path, lambda file: names.extend(plan.apply_choices(chosen, choices, file)))
+        return tuple(names)
 
     def run_import(self, chosen: ImportPlan, layer: Layer = "user", takes_conflicts: bool = False) -> tuple[str, ...]:
         """Write what is new; returns the names."""
@@ -176,7 +224,16 @@ class ConfigService:
                 contents = plan.read_source(found, data)
                 yield self._judged(found.path, data, contents, found.project or self.around.cwd, kept)
 
+    def _trusted_profiles(self) -> list[Profile]:
+        return [one.profile for one in self.load().listed if one.profile and one.state != "untrusted"]
+
     def _edit_where(self, id: str, change: Edit) -> Path:
+        path = self._own_file(id)
+        self._edit(path, change)
+        return path
+
+    def _own_file(self, id: str) -> Path:
+        """The file that a server stands in, where it is one that Dari writes."""
         source = self.load().find(id).source
         if source.layer == "built-in":
             raise InvalidInput(
@@ -186,7 +243,6 @@ class ConfigService:
             raise InvalidInput(
                 f"'{id}' is in a file of {source.program} ({source.file})", "import it, then change the copy"
             )
-        self._edit(Path(source.file), change)
         return Path(source.file)
 
     def _edit(self, path: Path, change: Edit) -> None:

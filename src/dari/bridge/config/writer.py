@@ -6,14 +6,14 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from dari.bridge.config.json_edit import JsonText
 from dari.bridge.config.jsonc import JsonPath as Place
 from dari.bridge.config.jsonc import JsonValue
-from dari.bridge.config.loader import YAML_SUFFIXES, read_contents
+from dari.bridge.config.loader import YAML_SUFFIXES, read_contents, read_entry
 from dari.bridge.config.normalize import check_id
 from dari.errors import Conflict, Failed, InvalidInput, NotFound, TimedOut
 from dari.os_errors import describe_os_error, suggest_next_step
@@ -63,14 +63,16 @@ class ProfileFile:
         """Add one server; the new text is what the file then holds. A name in use is refused unless it `replaces`."""
         return self.add_all({id: entry}, {}, replaces)
 
-    def add_all(self, entries: dict[str, JsonEntry], inputs: dict[str, JsonEntry], replaces: bool = False) -> bytes:
-        """Add several servers, and the inputs that they ask for, in one write."""
+    def add_all(
+        self, entries: dict[str, JsonEntry], inputs: dict[str, JsonEntry], replaces: bool | Collection[str] = False
+    ) -> bytes:
+        """Add several servers, and the inputs that they ask for, in one write. `replaces` may name those that may."""
         for id, entry in entries.items():
             _check(id, entry, self.path)
 
         def change(text: JsonText) -> None:
             for id, entry in entries.items():
-                _put(text, id, entry, replaces, self.path)
+                _put(text, id, entry, replaces if isinstance(replaces, bool) else id in replaces, self.path)
             known = {found.get("id") for found in _inputs(text)}
             for name, asked in inputs.items():
                 if name not in known:
@@ -92,20 +94,44 @@ class ProfileFile:
         """The server keeps its place; sets that name it follow."""
         if fact := check_id(new_id):
             raise InvalidInput(f"'{new_id}': {fact}", "choose another name")
+        return self._change(lambda text: _rename(text, id, new_id, self.path))
+
+    def replace(self, id: str, entry: JsonEntry, new_id: str) -> bytes:
+        """Another entry for a server, under the same name or a new one, in one write."""
+        _check(new_id, entry, self.path)
 
         def change(text: JsonText) -> None:
-            place = _place_of(text, id, self.path)
-            if new_id != id and _find(text, new_id) is not None:
-                raise Conflict(f"{self.path} has a server '{new_id}' already", "choose another name")
-            if isinstance(place[-1], str):
-                text.rename(place, new_id)
-            else:
-                field = "name" if place[0] == "mcp" and _has(text, (*place, "name")) else "id"
-                text.set((*place, field), new_id)
-            for name, index in _set_uses(text, id):
-                text.set(("profiles", name, "servers", index), new_id)
+            if new_id != id:
+                _rename(text, id, new_id, self.path)
+            _put(text, new_id, entry, True, self.path)
 
         return self._change(change)
+
+    def put_back(self, id: str, entry: JsonEntry, sets: Sequence[str]) -> bytes:
+        """A server that was removed, also into the sets that named it, as far as they are still there."""
+        _check(id, entry, self.path)
+
+        def change(text: JsonText) -> None:
+            _put(text, id, entry, False, self.path)
+            for name in sets:
+                if _has(text, ("profiles", name, "servers")):
+                    text.append(("profiles", name, "servers"), id)
+
+        return self._change(change, makes=True)
+
+    def entry(self, id: str) -> tuple[JsonEntry, tuple[str, ...]]:
+        """A server as the file has it, without its name, and the sets that name it."""
+        text = JsonText(_decoded(_content(self.path, self._mode)[0], self.path), str(self.path))
+        node = text.root
+        for step in _place_of(text, id, self.path):
+            below = node.get(step)
+            assert below is not None
+            node = below
+        plain = node.plain()
+        if not isinstance(plain, dict):
+            raise InvalidInput(f"'{id}' in {self.path} must be an object", "correct the file by hand")
+        sets = dict.fromkeys(name for name, _ in _set_uses(text, id))
+        return {field: value for field, value in plain.items() if field not in ("id", "name")}, tuple(sets)
 
     def enable(self, id: str) -> bytes:
         return self._change(lambda text: _switch(text, _place_of(text, id, self.path), True))
@@ -156,13 +182,7 @@ def _check(id: str, entry: JsonEntry, path: Path) -> None:
     """Refuse to write what could not be read again."""
     if fact := check_id(id):
         raise InvalidInput(f"'{id}': {fact}", "choose another name")
-    import msgspec
-
-    data = msgspec.json.encode({"servers": [{"id": id, **entry}]})
-    contents = read_contents(data, path.with_suffix(".json"), "user")
-    if contents.broken:
-        message = contents.broken[0].message.partition(": ")[2]
-        raise InvalidInput(message.replace("servers[0]", id, 1), contents.broken[0].hint)
+    read_entry(id, entry, path)
 
 
 def _put(text: JsonText, id: str, entry: JsonEntry, replaces: bool, path: Path) -> None:
@@ -205,6 +225,19 @@ def _place_of(text: JsonText, id: str, path: Path) -> Place:
     if place is None:
         raise NotFound(f"{path} has no server '{id}'", "list them: dari remote servers")
     return place
+
+
+def _rename(text: JsonText, id: str, new_id: str, path: Path) -> None:
+    place = _place_of(text, id, path)
+    if new_id != id and _find(text, new_id) is not None:
+        raise Conflict(f"{path} has a server '{new_id}' already", "choose another name")
+    if isinstance(place[-1], str):
+        text.rename(place, new_id)
+    else:
+        field = "name" if place[0] == "mcp" and _has(text, (*place, "name")) else "id"
+        text.set((*place, field), new_id)
+    for name, index in _set_uses(text, id):
+        text.set(("profiles", name, "servers", index), new_id)
 
 
 def _has(text: JsonText, place: Place) -> bool:

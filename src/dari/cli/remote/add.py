@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from dari.bridge.config.catalog import mask_arguments
 from dari.bridge.config.importers.plan import ImportCandidate, ImportPlan
 from dari.bridge.config.importers.sources import PROGRAMS
 from dari.bridge.config.jsonc import JsonValue
 from dari.bridge.config.locations import ClientEnvironment
-from dari.bridge.config.profile import Layer, safe_url
+from dari.bridge.config.pasted import advise, find_literal_secrets, parse_entries
+from dari.bridge.config.profile import Layer
 from dari.bridge.config.schema import ProgramName
-from dari.bridge.config.secret import SECRET_MARK, Secret, is_sensitive
 from dari.bridge.config.writer import JsonEntry
 from dari.cli.kit.console import paint, print_json, print_lines
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_table, one_line
 from dari.cli.remote.context import DECLINED, CommandContext, ask_consent
 from dari.errors import Conflict, InvalidInput
-
-_SECTIONS = ("mcpServers", "servers")
-_URLS = ("url", "baseUrl", "serverUrl", "httpUrl", "fallbackUrl")
 
 
 def make_entry(arguments: argparse.Namespace, command: list[str], around: ClientEnvironment) -> JsonEntry:
@@ -59,66 +53,6 @@ def make_entry(arguments: argparse.Namespace, command: list[str], around: Client
     if arguments.default:
         entry["default"] = True
     return entry
-
-
-def parse_entries(text: str, id: str | None) -> dict[str, JsonEntry]:
-    """Servers given as JSON: one entry, or what README files tell people to paste (`mcpServers`, `servers`)."""
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"--json must be JSON: {error}", """quote it: --json '{"command": "npx", …}'""") from None
-    if not isinstance(value, dict):
-        raise InvalidInput("--json must be a JSON object", """one server: --json '{"command": "npx", "args": […]}'""")
-    found = dict(_pasted(value))
-    if not found:
-        named = value.pop("id", None) or value.pop("name", None)
-        if not (id or isinstance(named, str)):
-            raise InvalidInput("the server has no name", "add NAME --json '{…}'")
-        return {id or str(named): value}
-    if id is None:
-        return found
-    if len(found) > 1:
-        raise InvalidInput(f"--json holds {len(found)} servers, and '{id}' can name one", "leave the name out")
-    return {id: next(iter(found.values()))}
-
-
-def find_literal_secrets(entry: JsonEntry) -> list[str]:
-    """Fields whose value looks like a secret and is written out, not referred to."""
-    found = []
-    for field in ("env", "headers"):
-        values = entry.get(field)
-        for name, value in values.items() if isinstance(values, dict) else ():
-            if isinstance(value, str) and is_sensitive(name) and Secret(value).shown == SECRET_MARK:
-                found.append(f"{field}.{name}")
-    key = entry.get("apiKey")
-    if isinstance(key, str) and key and Secret(key).shown == SECRET_MARK:
-        found.append("apiKey")
-    args = entry.get("args")
-    texts = tuple(arg for arg in args if isinstance(arg, str)) if isinstance(args, list) else ()
-    if any(SECRET_MARK in shown for shown in mask_arguments(texts)):
-        found.append("args")
-    return found + [name for name in _URLS if _has_login(entry.get(name))]
-
-
-def _has_login(value: JsonValue) -> bool:
-    return isinstance(value, str) and "@" in value and "${" not in value and safe_url(value) != value
-
-
-def _pasted(pasted: JsonEntry) -> Iterator[tuple[str, JsonEntry]]:
-    for section in _SECTIONS:
-        held = pasted.get(section)
-        if isinstance(held, dict):
-            for name, entry in held.items():
-                if not isinstance(entry, dict):
-                    raise InvalidInput(
-                        f"{section}.{name} must be a JSON object", "a server is {…} with a command or a url"
-                    )
-                yield name, entry
-        elif isinstance(held, list):
-            for one in held:
-                if not isinstance(one, dict) or not isinstance(id := one.get("id"), str):
-                    raise InvalidInput(f"a server in {section} has no id", 'write {"id": "NAME", …}')
-                yield id, {field: value for field, value in one.items() if field != "id"}
 
 
 def _pair(text: str, separator: str, option: str, shape: str) -> tuple[str, JsonValue]:
@@ -211,7 +145,7 @@ async def run_add(arguments: argparse.Namespace, context: CommandContext) -> int
         except Conflict as conflict:
             raise Conflict(conflict.message, "choose another name, or overwrite it: --replace") from None
         console.out(f"added '{one_line(id)}' to {one_line(file)}\n")
-        for advice in _advice(id, entry, file, context):
+        for advice in advise(book.load(), id, entry, file):
             context.warn(advice)
     if arguments.test:
         from dari.cli.remote.test import run_tests
@@ -249,24 +183,6 @@ async def _json(text: str, context: CommandContext) -> str:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}", "name a file with JSON in it") from None
-
-
-def _advice(id: str, entry: JsonEntry, file: Path, context: CommandContext) -> list[str]:
-    """What a person should know about what was just written."""
-    warnings = []
-    if fields := find_literal_secrets(entry):
-        warnings.append(
-            f"{', '.join(fields)} of '{id}' stands in {file} in the clear; "
-            "better: ${NAME} (a variable of yours) or ${keyring:service/name}"
-        )
-    listed = context.view.book.load().find(id)
-    if listed.source.file != str(file):
-        warnings.append(f"'{id}' also stands in {listed.source}, and that one counts")
-    elif listed.state == "untrusted":
-        warnings.append(f"{file} is not trusted, so nothing in it runs: {context.program} trust")
-    if listed.profile is not None:
-        warnings += listed.profile.notes
-    return warnings
 
 
 _WORDS = {"new": "new", "duplicate": "same", "conflict": "conflict", "broken": "skipped"}

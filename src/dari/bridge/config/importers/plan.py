@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -12,12 +12,13 @@ from msgspec import Struct, structs
 from dari.bridge.config.importers.formats import translate
 from dari.bridge.config.importers.sources import PROGRAMS, ForeignServer, ImportSource, JsonEntry, source_files
 from dari.bridge.config.jsonc import JsonValue
-from dari.bridge.config.loader import BrokenServer, FileContents, content_digest, read_contents
+from dari.bridge.config.loader import BrokenServer, FileContents, content_digest, read_contents, read_entry
 from dari.bridge.config.locations import ClientEnvironment
+from dari.bridge.config.normalize import check_id
 from dari.bridge.config.profile import HttpSettings, Input, Profile, ProfileSource, StdioSettings
 from dari.bridge.config.schema import ProgramName
 from dari.bridge.config.writer import ProfileFile
-from dari.errors import DariError
+from dari.errors import Conflict, DariError, InvalidInput, NotFound
 
 Status = Literal["new", "duplicate", "conflict", "broken"]
 MAX_IMPORT_BYTES = 64 * 1024 * 1024
@@ -27,7 +28,7 @@ class ImportCandidate(Struct, frozen=True, kw_only=True):
     """One server that could be imported. `reason` says why it is skipped; `notes` what it loses on the way."""
 
     id: str
-    program: ProgramName
+    program: ProgramName | Literal["paste"]
     source: ProfileSource
     status: Status
     entry: JsonEntry
@@ -37,6 +38,11 @@ class ImportCandidate(Struct, frozen=True, kw_only=True):
     """A name that is not taken, for a conflict."""
     address: str = ""
     """The command or the URL, without anything secret; `entry` may hold secrets."""
+
+    @property
+    def ref(self) -> str:
+        """Tells it from every other candidate of a plan."""
+        return f"{self.program}:{self.source.file}:{self.id}"
 
     def __repr__(self) -> str:
         return f"Candidate({self.id!r}, {self.program}, {self.status}, {self.address!r})"
@@ -50,6 +56,15 @@ class ImportPlan(Struct, frozen=True):
 
     def of(self, status: Status) -> tuple[ImportCandidate, ...]:
         return tuple(one for one in self.candidates if one.status == status)
+
+
+class ImportChoice(Struct, frozen=True):
+    """What a person decided on a candidate; candidates without a choice are left out."""
+
+    ref: str
+    name: str
+    """Under which it is written."""
+    overwrites: bool = False
 
 
 def plan_import(
@@ -80,15 +95,55 @@ def plan_import(
     return ImportPlan(tuple(candidates), inputs, tuple(notes))
 
 
+def plan_entries(entries: Mapping[str, JsonEntry], path: Path, existing: Iterable[Profile]) -> ImportPlan:
+    """What adding these to the file at `path` would do, for a person who pasted them."""
+    known = {profile.id: profile for profile in existing}
+    candidates = []
+    for id, entry in entries.items():
+        source = ProfileSource(str(path), 0, "user")
+        candidate = ImportCandidate(id=id, program="paste", source=source, status="new", entry=entry)
+        if fact := check_id(id):
+            candidates.append(structs.replace(candidate, status="broken", reason=fact))
+            continue
+        try:
+            profile = read_entry(id, entry, path)
+        except DariError as error:
+            reason = f"{error.message} ({error.hint})" if error.hint else error.message
+            candidates.append(structs.replace(candidate, status="broken", reason=reason))
+            continue
+        candidate = structs.replace(candidate, notes=profile.notes)
+        candidates.append(_compared(candidate, profile, known, ""))
+        known.setdefault(id, profile)
+    return ImportPlan(tuple(candidates))
+
+
 def apply_import(chosen: ImportPlan, file: ProfileFile, takes_conflicts: bool = False) -> tuple[str, ...]:
     """Write what is new, in one go; conflicts only if asked for, under their free names. Returns the names."""
-    entries = {one.id: one.entry for one in chosen.of("new")}
+    choices = [ImportChoice(one.ref, one.id) for one in chosen.of("new")]
     if takes_conflicts:
-        entries.update({one.free_id: one.entry for one in chosen.of("conflict")})
+        choices += [ImportChoice(one.ref, one.free_id) for one in chosen.of("conflict")]
+    return apply_choices(chosen, choices, file)
+
+
+def apply_choices(chosen: ImportPlan, choices: Iterable[ImportChoice], file: ProfileFile) -> tuple[str, ...]:
+    """Write what was chosen, in one go; returns the names."""
+    by_ref = {one.ref: one for one in chosen.candidates}
+    entries: dict[str, JsonEntry] = {}
+    replaces: set[str] = set()
+    for choice in choices:
+        if (found := by_ref.get(choice.ref)) is None:
+            raise NotFound(f"no server is found under '{choice.ref[:200]}'", "look at what can be imported again")
+        if found.status == "broken":
+            raise InvalidInput(f"'{found.id}' cannot be imported: {found.reason}", "leave it out")
+        if choice.name in entries:
+            raise Conflict(f"two servers would be called '{choice.name}'", "give one of them another name")
+        entries[choice.name] = found.entry
+        if choice.overwrites:
+            replaces.add(choice.name)
     if entries:
         used = msgspec.json.encode(list(entries.values())).decode()
         asked = {id: entry for id, entry in chosen.inputs.items() if f"${{input:{id}}}" in used}
-        file.add_all(entries, asked)
+        file.add_all(entries, asked, replaces)
     return tuple(entries)
 
 
@@ -179,18 +234,25 @@ def _candidate(
     )
     if isinstance(one, BrokenServer):
         return structs.replace(candidate, status="broken", reason=one.message), None
+    return _compared(candidate, one, known, f"-{found.program}"), one
+
+
+def _compared(candidate: ImportCandidate, one: Profile, known: dict[str, Profile], suffix: str) -> ImportCandidate:
+    """With how it stands to the servers that are there."""
     candidate = structs.replace(candidate, address=one.address)
     same = next((id for id, profile in known.items() if _is_same(profile, one)), None)
     if same is not None:
-        return structs.replace(candidate, status="duplicate", reason=f"is the same server as '{same}'"), one
+        return structs.replace(candidate, status="duplicate", reason=f"is the same server as '{same}'")
     if one.id in known:
         reason = f"the name is taken by another server ({known[one.id].source})"
-        return structs.replace(candidate, status="conflict", reason=reason, free_id=_free(found, one.id, known)), one
-    return candidate, one
+        return structs.replace(
+            candidate, status="conflict", reason=reason, free_id=_free(f"{one.id}{suffix}", one.id, known)
+        )
+    return candidate
 
 
-def _free(found: ImportSource, id: str, known: dict[str, Profile]) -> str:
-    names = (f"{id}-{found.program}", *(f"{id}-{found.program}-{number}" for number in range(2, 1000)))
+def _free(wanted: str, id: str, known: dict[str, Profile]) -> str:
+    names = (*((wanted,) if wanted != id else ()), *(f"{wanted}-{number}" for number in range(2, 10_000)))
     return next(name for name in names if name not in known)
 
 
