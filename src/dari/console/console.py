@@ -37,6 +37,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     from dari.console.tools.knowledge import KnowledgeFolderTools
     from dari.console.tools.policies import PolicyTools
     from dari.console.tools.tokens import TokenTools
+    from dari.console.tools.server_import import server_toolkits
 
     yield HubTools(backends)
     yield ApprovalTools(backends)
@@ -47,6 +48,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     yield ConnectTools(backends)
     yield CrabEndpointTools(backends)
     yield PolicyTools(backends)
+    yield from server_toolkits(backends)
 
 
 def console_topics() -> dict[str, Follow]:
@@ -56,6 +58,7 @@ def console_topics() -> dict[str, Follow]:
     from dari.console.topics.clients import follow_clients
     from dari.console.topics.crab_endpoint import follow_crab_endpoint
     from dari.console.topics.hub import follow_hub
+    from dari.console.topics.servers import follow_server_log, follow_servers
 
     return {
         "hub": follow_hub,
@@ -64,6 +67,8 @@ def console_topics() -> dict[str, Follow]:
         "activity": follow_activity,
         "clients": follow_clients,
         "crab-endpoint": follow_crab_endpoint,
+        "servers": follow_servers,
+        "server-log": follow_server_log,
     }
 
 
