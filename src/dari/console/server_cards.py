@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -116,7 +115,7 @@ def _card(listed: CatalogEntry, upstream: Upstream | None, held: int, is_default
         line=source.line,
         layer=source.layer,
         program=source.program,
-        is_writable=not source.program and Path(source.file).suffix.lower() not in YAML_SUFFIXES,
+        is_writable=not source.program and not source.file.lower().endswith(YAML_SUFFIXES),
         is_default=is_default,
         held=held,
         restarts=0 if status is None else status.restarts,

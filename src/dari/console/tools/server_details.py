@@ -159,6 +159,9 @@ class ServerDetailTools:
         self, name: Name, start: Annotated[bool, Meta(description="Start it when its tools are not known")] = False
     ) -> ServerToolList:
         """List the tools of a server, those that are switched off included."""
+        return await self._list_tools(name, start)
+
+    async def _list_tools(self, name: str, start: bool = False) -> ServerToolList:
         listed = self._view.catalog().find(name)
         upstream = find_running(self._bridge, listed)
         if start and (upstream is None or upstream.listed_tools() is None):
@@ -197,7 +200,7 @@ class ServerDetailTools:
             if self._view.catalog().find(name).state == "ready":
                 self._view.upstream(name)  # made anew with these rules, from what is known of its tools
             self._bridge.status_changes.publish(name)
-        return await self.tools(name)
+        return await self._list_tools(name)
 
     @tool(scope=ADMIN, read_only=True, output="as_is")
     async def held(self, name: Name) -> HeldChanges:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import Literal
 
@@ -252,7 +253,7 @@ def _compared(candidate: ImportCandidate, one: Profile, known: dict[str, Profile
 
 
 def _free(wanted: str, id: str, known: dict[str, Profile]) -> str:
-    names = (*((wanted,) if wanted != id else ()), *(f"{wanted}-{number}" for number in range(2, 10_000)))
+    names = chain([wanted] if wanted != id else [], (f"{wanted}-{number}" for number in count(2)))
     return next(name for name in names if name not in known)
 
 
