@@ -36,8 +36,8 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     from dari.console.tools.hub import HubTools
     from dari.console.tools.knowledge import KnowledgeFolderTools
     from dari.console.tools.policies import PolicyTools
-    from dari.console.tools.tokens import TokenTools
     from dari.console.tools.server_import import server_toolkits
+    from dari.console.tools.tokens import TokenTools
 
     yield HubTools(backends)
     yield ApprovalTools(backends)
