@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dari.errors import Failed, InvalidInput
+from dari.errors import Failed, InvalidInput, NotFound
 from tests.support.origins.origin import origin
 from tests.support.proxy_service import Rig, proxy
 
@@ -39,6 +39,7 @@ CHANGES: dict[str, Callable[[Rig], Coroutine[Any, Any, Any]]] = {
     "disable": lambda rig: rig.service.rules.update("r1", {"enabled": False}),
     "enable": lambda rig: rig.service.rules.update("r2", {"enabled": True}),
     "remove": lambda rig: rig.service.rules.remove("r1"),
+    "move": lambda rig: rig.service.rules.move("r2", before="r1"),
     "remove_status_rewrite": lambda rig: rig.service.rules.remove_status_rewrite("/a"),
     "clear": lambda rig: rig.service.rules.clear(),
     "listen_addr": lambda rig: rig.service.settings.set_listen_addr("127.0.0.2:0"),
@@ -131,3 +132,40 @@ async def test_an_https_rule_without_a_ca_says_what_is_missing(tmp_path: Path) -
         assert "crab_ca_generate" in str((await rig.service.rules.add(rule)).warnings)
         await rig.service.ca.generate()
         assert (await rig.service.rules.add(rule)).warnings == ()
+
+
+async def test_a_moved_rule_wins_at_once_and_after_a_restart(tmp_path: Path) -> None:
+    async with origin() as site, proxy(tmp_path) as rig:
+        for text in ("first", "second"):
+            await rig.service.rules.add_map_local_text(site.url("/"), text)
+        assert (await rig.get(site.url("/"))).body == b"first"
+        moved = await rig.service.rules.move("r2", before="r1")
+        assert (moved.id, (await rig.get(site.url("/"))).body) == ("r2", b"second")
+    async with proxy(tmp_path) as rig:
+        assert [rule.id for rule in (await rig.service.rules.list()).rules] == ["r2", "r1"]
+
+
+async def test_a_removed_rule_comes_back_where_it_was_with_its_hits(tmp_path: Path) -> None:
+    async with origin() as site, proxy(tmp_path) as rig:
+        for text in ("first", "second"):
+            await rig.service.rules.add_map_local_text(site.url("/"), text)
+        await rig.get(site.url("/"))
+        await rig.service.rules.remove("r1")
+        assert (await rig.get(site.url("/"))).body == b"second"
+        restored = await rig.service.rules.restore("r1")
+        assert (restored.id, restored.hits) == ("r1", 1)
+        assert (await rig.get(site.url("/"))).body == b"first"
+        assert [rule.id for rule in (await rig.service.rules.list()).rules] == ["r1", "r2"]
+        with pytest.raises(NotFound) as refused:
+            await rig.service.rules.restore("r1")
+        assert "none" in refused.value.hint
+
+
+async def test_a_restored_rule_has_lost_the_leave_to_send_credentials_elsewhere(tmp_path: Path) -> None:
+    async with proxy(tmp_path) as rig:
+        rule = await rig.service.rules.add({"kind": "map_remote", "matcher": "a.test", "destination": "http://b.test"})
+        await rig.service.rules.keep_credentials(rule.id)
+        await rig.service.rules.remove(rule.id)
+        restored = await rig.service.rules.restore(rule.id)
+        assert restored.settings["keeps_credentials"] is False
+        assert "keep-credentials r1" in restored.warnings[-1]

@@ -8,7 +8,7 @@ import pytest
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.proxy.rules import legacy_rules
 from dari.proxy.rules.rule import BlockRule, DelayRule, MapLocalRule, MapLocalSource
-from dari.proxy.rules.rule_store import RulesChanged, RuleStore
+from dari.proxy.rules.rule_store import MAX_REMOVED_RULES, RulesChanged, RuleStore
 from tests.support.proxy_rules import allow, ask, book_of, local, remote, rewrite
 
 
@@ -184,3 +184,40 @@ def test_a_book_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     book = book_of(allow("a"), allow("b"))
     with pytest.raises(Conflict):
         book.add(allow("c"))
+
+
+def test_a_moved_rule_stands_in_front_of_another_or_at_the_end() -> None:
+    book = book_of(local("/a"), local("/b"), local("/c"))
+
+    def order() -> str:
+        return " ".join(rule.id for rule in book.current.rules)
+
+    book.move("r3", before="r1")
+    assert order() == "r3 r1 r2"
+    book.move("r3")
+    assert order() == "r1 r2 r3"
+    revision = book.revision
+    book.move("r2", before="r2")
+    assert (order(), book.revision) == ("r1 r2 r3", revision)
+    for wrong in (("r9", None), ("r1", "r9")):
+        with pytest.raises(NotFound):
+            book.move(*wrong)
+
+
+def test_a_draft_that_only_moved_rules_is_adopted() -> None:
+    book = book_of(local("/a"), local("/b"))
+    draft = book.draft()
+    draft.move("r2", before="r1")
+    book.adopt(draft)
+    assert [rule.id for rule in book.rules()] == ["r2", "r1"]
+
+
+def test_the_last_removed_rules_can_be_restored_and_no_more() -> None:
+    book = book_of(*(local(f"/{number}") for number in range(MAX_REMOVED_RULES + 1)))
+    book.clear()
+    with pytest.raises(NotFound):
+        book.restore("r1")
+    for number in range(2, MAX_REMOVED_RULES + 2):
+        book.restore(f"r{number}")
+    assert len(book) == MAX_REMOVED_RULES
+    assert sorted(int(rule.id[1:]) for rule in book.rules()) == list(range(2, MAX_REMOVED_RULES + 2))

@@ -213,6 +213,18 @@ class RulesApi:
         rule, warnings = await self._change(lambda book: book.remove(id))
         return _view(rule, hits, warnings)
 
+    @expose("rules.move", "rules.write")
+    async def move(self, id: str, before: str | None = None) -> RuleView:
+        """Put a rule in front of another one, or at the end: the first of a kind that matches wins."""
+        rule, _ = await self._change(lambda book: book.move(id, before))
+        return _view(rule, self._book.hits(id), ())
+
+    @expose("rules.restore", "rules.write")
+    async def restore(self, id: str) -> RuleView:
+        """Bring back a rule that was removed since the daemon started, where it was."""
+        restored, _ = await self._change(lambda book: book.restore(id))
+        return _view(restored.rule, self._book.hits(id), restored.warnings)
+
     @expose("rules.mock", "rules.write")
     async def mock(self, request_id: str, matcher: str | None = None) -> RuleView:
         """Answer such requests as this recorded one was answered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -12,7 +13,7 @@ from dari.errors import Conflict, DariError, InvalidInput, NotFound
 from dari.proxy.rules.explanation import Explanation, explain
 from dari.proxy.rules.matchers import Matcher
 from dari.proxy.rules.reach import Obstacle, newly_hidden, obstacles
-from dari.proxy.rules.rule import KINDS, AnyRule, BreakpointRule, FaultRule, Rule
+from dari.proxy.rules.rule import KINDS, AnyRule, BreakpointRule, FaultRule, MapRemoteRule, Rule
 from dari.proxy.rules.ruleset import HitCounts, RuleSet, matcher_of
 from dari.proxy.rules.validation import check_rule, warnings_about
 
@@ -79,6 +80,8 @@ def _decode_rule(raw: msgspec.Raw) -> tuple[AnyRule, list[str]]:
 
 
 MAX_RULES = 10_000
+MAX_REMOVED_RULES = 20
+"""Kept to be brought back; a rule may hold 16 MiB of text."""
 R = TypeVar("R", bound=Rule)
 
 
@@ -117,6 +120,14 @@ class RulesWithHits(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class RemovedRule(NamedTuple):
+    """A rule that `restore` brings back, in front of the one that followed it."""
+
+    rule: AnyRule
+    before: str | None
+    hits: int
+
+
 Listener = Callable[[RulesChanged], None]
 
 
@@ -127,6 +138,7 @@ class RuleStore:
         self._rules: dict[str, AnyRule] = {}
         self._matchers: dict[str, Matcher] = {}
         self._hits = HitCounts()
+        self._removed: dict[str, RemovedRule] = {}
         self._listeners: dict[object, Listener] = {}
         self._last_number = 0
         self.revision = 0
@@ -185,10 +197,45 @@ class RuleStore:
         self._changed("enable" if enabled else "disable", rule_id)
         return self._rules[rule_id]
 
+    def move(self, rule_id: str, before: str | None = None) -> AnyRule:
+        """Put a rule in front of another one, or at the end: the first of a kind that matches wins."""
+        rule = self.get(rule_id)
+        if before is not None:
+            self.get(before)
+        if before != rule_id:
+            self._place(rule_id, before)
+            self._changed("move", rule_id)
+        return rule
+
     def remove(self, rule_id: str) -> AnyRule:
         rule = self.get(rule_id)
         self._discard([rule])
         return rule
+
+    def restore(self, rule_id: str) -> RuleAdded:
+        """Bring a removed rule back: same id, place and hits. What a person granted it is not."""
+        removed = self._removed.get(rule_id)
+        if removed is None:
+            raise NotFound(
+                f"no removed rule '{rule_id}' is kept",
+                f"the last {MAX_REMOVED_RULES} that were removed since the daemon started are: "
+                f"{', '.join(self._removed) or 'none'}",
+            )
+        if len(self._rules) >= MAX_RULES:
+            raise Conflict(f"there are {MAX_RULES} rules already", "remove some first")
+        rule = removed.rule
+        notes: tuple[str, ...] = ()
+        if isinstance(rule, MapRemoteRule) and rule.keeps_credentials:
+            rule = msgspec.structs.replace(rule, keeps_credentials=False)
+            notes = (f"keeps_credentials is off again: dari proxy rules keep-credentials {rule_id} switches it on",)
+        matcher = matcher_of(rule)
+        own, hidden = self._reach(rule, matcher)
+        del self._removed[rule_id]
+        self._put(rule, matcher)
+        self._place(rule_id, removed.before)
+        self._hits.set(rule_id, removed.hits)
+        self._changed("restore", rule_id)
+        return RuleAdded(rule, (*warnings_about(rule, matcher), *notes), own, hidden)
 
     def remove_where(self, kind: type[R], matcher: str, keep: Callable[[R], bool] | None = None) -> int:
         """Remove all rules of a kind with that matcher text that `keep` does not spare; how many were removed."""
@@ -210,7 +257,7 @@ class RuleStore:
         return len(chosen)
 
     def rules(self, kind: str | None = None) -> tuple[AnyRule, ...]:
-        """In the order they were added, which is the order in which they are tried."""
+        """In their order, which is the order in which they are tried: as added, unless moved."""
         if kind is not None and kind not in KINDS:
             raise InvalidInput(f"no kind of rule is called '{kind}'", f"kinds: {', '.join(KINDS)}")
         return tuple(rule for rule in self._rules.values() if kind is None or rule.kind == kind)
@@ -233,6 +280,7 @@ class RuleStore:
         copy = RuleStore()
         copy._rules, copy._matchers = dict(self._rules), dict(self._matchers)
         copy._hits, copy._last_number = self._hits.copy(), self._last_number
+        copy._removed = dict(self._removed)
         copy.revision, copy.current = self.revision, self.current
         return copy
 
@@ -240,9 +288,12 @@ class RuleStore:
         """Put the rules of a draft of this book in force, in one step."""
         gone = [rule_id for rule_id in self._rules if rule_id not in draft._rules]
         changed = [rule_id for rule_id, rule in draft._rules.items() if self._rules.get(rule_id) is not rule]
-        if not gone and not changed:
+        if not gone and not changed and list(self._rules) == list(draft._rules):
             return
+        for rule_id in self._removed.keys() & draft._rules.keys():
+            self._hits.set(rule_id, self._removed[rule_id].hits)
         self._rules, self._matchers, self._last_number = draft._rules, draft._matchers, draft._last_number
+        self._removed = draft._removed
         for rule_id in gone:
             self._hits.forget(rule_id)
         self._changed("remove" if gone else "change", *gone, *changed)
@@ -276,26 +327,49 @@ class RuleStore:
 
         Raises for a breakpoint or fault that would never act: its author would wait for it in vain.
         """
+        own, hidden = self._reach(new, matcher)
+        if own is not None and own.extent == "all" and own.is_certain and isinstance(new, BreakpointRule | FaultRule):
+            is_old = old is not None and old.enabled
+            was = obstacles(self.current.live, (new.id,)).get(new.id) if is_old else None
+            if was is None or was.extent != "all":
+                raise InvalidInput(f"the rule cannot be reached: {own.reason}", own.fix)
+        return own, hidden
+
+    def _reach(self, new: AnyRule, matcher: Matcher) -> tuple[Obstacle | None, tuple[str, ...]]:
         before = self.current.live
         rules = {**self._rules, new.id: new}
         matchers = {**self._matchers, new.id: matcher}
         after = [(rule, matchers[rule.id]) for rule in rules.values() if rule.enabled]
         own = obstacles(after, (new.id,)).get(new.id)
-        if own is not None and own.extent == "all" and own.is_certain and isinstance(new, BreakpointRule | FaultRule):
-            was = obstacles(before, (new.id,)).get(new.id) if old is not None and old.enabled else None
-            if was is None or was.extent != "all":
-                raise InvalidInput(f"the rule cannot be reached: {own.reason}", own.fix)
         return own, tuple(newly_hidden(before, after, (new.id,)))
 
     def _put(self, rule: AnyRule, matcher: Matcher) -> None:
         self._rules[rule.id] = rule
         self._matchers[rule.id] = matcher
 
+    def _place(self, rule_id: str, before: str | None) -> None:
+        """In front of `before`; at the end for None and for a rule that is gone."""
+        rule = self._rules.pop(rule_id)
+        if before not in self._rules:
+            self._rules[rule_id] = rule
+            return
+        placed: dict[str, AnyRule] = {}
+        for other_id, other in self._rules.items():
+            if other_id == before:
+                placed[rule_id] = rule
+            placed[other_id] = other
+        self._rules = placed
+
     def _discard(self, rules: Iterable[AnyRule]) -> None:
         ids = tuple(rule.id for rule in rules)
+        order = list(self._rules)
+        followers = dict(pairwise(order))
         for rule_id in ids:
+            self._removed[rule_id] = RemovedRule(self._rules[rule_id], followers.get(rule_id), self._hits.of(rule_id))
             del self._rules[rule_id], self._matchers[rule_id]
             self._hits.forget(rule_id)
+        for rule_id in list(self._removed)[:-MAX_REMOVED_RULES]:
+            del self._removed[rule_id]
         if ids:
             self._changed("remove", *ids)
 

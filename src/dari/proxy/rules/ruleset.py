@@ -27,6 +27,9 @@ class HitCounts:
     def of(self, rule_id: str) -> int:
         return self._counts.get(rule_id, 0)
 
+    def set(self, rule_id: str, count: int) -> None:
+        self._counts[rule_id] = count
+
     def forget(self, rule_id: str) -> None:
         self._counts.pop(rule_id, None)
 

@@ -268,10 +268,24 @@ class RuleByIdTools:
             raise InvalidInput(f"nothing to change in rule {id}", "give enabled or changes")
         return await self._rules.update(id, wanted)
 
+    @tool(scope="rules.write")
+    async def rules_move(
+        self,
+        id: RuleId,
+        before: Annotated[str, Meta(description="id of the rule to put it in front of; default the end")] | None = None,
+    ) -> RuleView:
+        """Move a rule: the first of a kind that matches wins, and edits apply in order. Returns the rule."""
+        return await self._rules.move(id, before)
+
     @tool(scope="rules.write", destructive=True)
     async def rules_remove(self, id: RuleId) -> RuleView:
-        """Remove one rule; returns it as it was."""
+        """Remove one rule; returns it as it was. crab_rules_restore brings it back."""
         return await self._rules.remove(id)
+
+    @tool(scope="rules.write")
+    async def rules_restore(self, id: Annotated[str, Meta(description="id that a removed rule had")]) -> RuleView:
+        """Bring back one of the last removed rules with its place and hit count; returns it with its warnings."""
+        return await self._rules.restore(id)
 
     @tool()
     async def rules_test(
