@@ -107,6 +107,22 @@ async def test_a_client_that_left_is_no_longer_held(tmp_path: Path) -> None:
         assert site.requests == []
 
 
+async def test_a_wait_with_a_revision_ends_when_something_is_held_and_when_it_goes_on(tmp_path: Path) -> None:
+    async with origin() as site, proxy(tmp_path) as rig:
+        wait = rig.service.breakpoints.wait
+        await held(rig, site.url("/"))
+        start = await rig.service.breakpoints.held()
+        asking = asyncio.ensure_future(rig.get(site.url("/")))
+        one = await wait(10, start.revision)
+        assert [each.on for each in one.held] == ["request"] and one.revision != start.revision
+        viewers = [asyncio.ensure_future(wait(10, one.revision)) for _ in range(2)]
+        await rig.service.breakpoints.resume(one.held[0].id)
+        assert [(await viewer).held for viewer in viewers] == [[], []]
+        assert (await asking).status == 200
+        now = await rig.service.breakpoints.held()
+        assert (await wait(0, now.revision)).revision == now.revision
+
+
 async def test_stopping_the_proxy_holds_nobody_back(tmp_path: Path) -> None:
     async with origin() as site, proxy(tmp_path) as rig:
         await held(rig, site.url("/"), time_limit_s=600)

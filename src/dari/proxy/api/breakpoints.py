@@ -49,6 +49,8 @@ class HeldFlow(Struct, frozen=True):
 
 class HeldFlows(Struct, frozen=True):
     held: list[HeldFlow]
+    revision: int = 0
+    """Another number whenever something is held or goes on."""
 
 
 class Resumed(Struct, frozen=True):
@@ -75,7 +77,8 @@ class BreakpointsApi:
         self._redactor = redactor
         self._held: dict[str, _Held] = {}
         self._ids = count(1)
-        self._arrival = asyncio.Event()
+        self._revision = 0
+        self._change = asyncio.Event()
 
     def pause(self, rule: BreakpointRule) -> Pause:
         """What the engine calls when a head of such a request is ready to go on."""
@@ -88,7 +91,7 @@ class BreakpointsApi:
             held_id = f"b{next(self._ids)}"
             timer = asyncio.get_running_loop().call_later(rule.time_limit_s, self._let_go, held_id)
             self._held[held_id] = _Held(held_id, flow, rule, resume, timer)
-            self._arrival.set()
+            self._changed()
 
         return hold
 
@@ -96,17 +99,17 @@ class BreakpointsApi:
     async def held(self) -> HeldFlows:
         """What waits now, longest first."""
         self._forget_finished()
-        return HeldFlows([self._shown(held) for held in self._held.values()])
+        return HeldFlows([self._shown(held) for held in self._held.values()], self._revision)
 
     @expose("breakpoints.wait", "read", ends_with_caller=True)
-    async def wait(self, timeout_s: float = 30.0) -> HeldFlows:
-        """What waits, as soon as something does; empty when the time is over."""
+    async def wait(self, timeout_s: float = 30.0, revision: int | None = None) -> HeldFlows:
+        """What waits, as soon as something does, or as it differs from `revision`; as it is when the time is over."""
         self._forget_finished()
         try:
             async with asyncio.timeout(min(max(timeout_s, 0), 300)):
-                while not self._held:
-                    self._arrival.clear()
-                    await self._arrival.wait()
+                while not self._held if revision is None else self._revision == revision:
+                    self._change.clear()
+                    await self._change.wait()
                     self._forget_finished()
         except TimeoutError:
             pass
@@ -149,6 +152,7 @@ class BreakpointsApi:
     def _release(self, held: _Held, edit: HeadEdit | None) -> None:
         del self._held[held.id]
         held.timer.cancel()
+        self._changed()
         held.resume(edit)
 
     def _let_go(self, held_id: str) -> None:
@@ -171,6 +175,11 @@ class BreakpointsApi:
         for held in [held for held in self._held.values() if held.flow.state == "done"]:
             del self._held[held.id]
             held.timer.cancel()
+            self._changed()
+
+    def _changed(self) -> None:
+        self._revision += 1
+        self._change.set()
 
     def _shown(self, held: _Held) -> HeldFlow:
         flow, is_request = held.flow, held.rule.on == "request"
