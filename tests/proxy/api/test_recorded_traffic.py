@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.errors import NotFound
+from dari.errors import InvalidInput, NotFound
 from dari.proxy import replay
 from dari.proxy.engine.hooks import RecorderHook as EngineRecorder
 from dari.proxy.flow import Flow
@@ -244,3 +244,27 @@ async def test_a_plain_line_stands_in_the_log_and_not_among_the_requests(tmp_pat
     record(traffic)
     assert (await traffic_of(traffic, tmp_path).log()).records[0].message == "LAN_ACCESS_REQUEST ip=10.0.0.9"
     assert (await traffic_of(traffic, tmp_path).tail()).entry_count == 1
+
+
+async def test_a_har_goes_out_and_comes_back_in_parts_with_every_request_once(tmp_path: Path) -> None:
+    source = Recording.open(tmp_path / "source")
+    record(source, 40, response=LONG, response_headers=[(b"Set-Cookie", b"session=planted-Secret-1")])
+    traffic = traffic_of(source, tmp_path)
+    parts = [await traffic.har_part()]
+    while parts[-1].next_before_id is not None:
+        parts.append(await traffic.har_part(before_id=parts[-1].next_before_id))
+    entries = [entry for part in parts for entry in part.entries]
+    assert len(parts) > 1
+    assert [entry["_dari"]["id"] for entry in entries] == list(range(40, 0, -1))
+    assert "planted-Secret" not in json.dumps(entries)
+    await source.close()
+
+    target = Recording.open(tmp_path / "target")
+    added = [
+        await traffic_of(target, tmp_path).import_har_text(json.dumps({"log": {"entries": part.entries}}))
+        for part in parts
+    ]
+    assert sum(one.imported for one in added) == 40 and added[-1].last_id == "40"
+    with pytest.raises(InvalidInput):
+        await traffic_of(target, tmp_path).import_har_text("not a HAR")
+    await target.close()

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from dari.daemon.stub import expose
@@ -44,6 +45,7 @@ from dari.proxy.query.views import BodyView
 from dari.proxy.recording.ring import MAX_FLOWS, Slot
 from dari.proxy.replay import RequestEdits, Sender, SentRequest
 from dari.text.redact import REVEALED, Redactor, redact_secrets
+from dari.version import VERSION
 
 if TYPE_CHECKING:
     from dari.proxy.runtime import ProxyRuntime
@@ -57,6 +59,9 @@ DEFAULT_HAR_FLOWS = MAX_FLOWS
 _EXPORT_S = 60.0
 _CHUNK_BYTES = 8 * 1024 * 1024
 """In base64 still below the longest line of a daemon."""
+_PART_BYTES = 1024 * 1024
+_PART_BODY_BYTES = 2 * 1024 * 1024
+"""Two bodies in base64, and what came before them, are below the longest line, too."""
 _REVEALED_BYTES = 128 * 1024 * 1024
 _EVERYTHING = TrafficFilter()
 _UNCHANGED = RequestEdits()
@@ -87,6 +92,14 @@ class HarImport(Struct, frozen=True):
     last_id: str | None
     skipped_count: int
     skipped: list[har_import.Skipped]
+
+
+class HarPart(Struct, frozen=True):
+    """Entries of a HAR file, newest first; those before `next_before_id` follow, if it is not null."""
+
+    entries: list[dict[str, Any]]
+    next_before_id: int | None
+    version: str = VERSION
 
 
 class FlowView(Struct, frozen=True):
@@ -357,11 +370,31 @@ class TrafficApi:
             ) from error
         return HarExport(path or str(target), size)
 
+    @expose("traffic.har_part", "read", is_slow=True)
+    async def har_part(
+        self,
+        wanted: TrafficFilter = _EVERYTHING,
+        before_id: int | None = None,
+        include_bodies: bool = True,
+    ) -> HarPart:
+        """A part of what `export_har` writes, for a reader that has no files here; newest first, secrets hidden."""
+        sources = self._sources()
+        return await self._recording.read(_har_part, sources, wanted, before_id, include_bodies)
+
     @expose("traffic.import_har", "control", is_slow=True)
     async def import_har(self, path: str) -> HarImport:
         """Add the requests of a HAR file to the traffic, as if they had just ended."""
-        recording, limit = self._recording, har_import.MAX_FILE_BYTES
+        limit = har_import.MAX_FILE_BYTES
         data = await asyncio.to_thread(self._runtime.local_files.read, path, "HAR file", limit)
+        return await self._import(data)
+
+    @expose("traffic.import_har_text", "control", is_slow=True)
+    async def import_har_text(self, text: str) -> HarImport:
+        """The same from the text of a HAR file, or of a part of one."""
+        return await self._import(text.encode())
+
+    async def _import(self, data: bytes) -> HarImport:
+        recording = self._recording
         done = await recording.read(har_import.load, data, recording.next_id, recording.bodies)
         await recording.add(done.flows)
         ids = [str(flow.id) for flow in done.flows]
@@ -379,6 +412,22 @@ def flow_id_of(request_id: str) -> int:
             f"request_id must be a number, got {request_id[:40]!r}", "give a number such as crab_traffic_tail shows"
         )
     return int(request_id)
+
+
+def _har_part(sources: Sources, wanted: TrafficFilter, before_id: int | None, include_bodies: bool) -> HarPart:
+    """Entries until they are long enough, one at least."""
+    made: list[dict[str, Any]] = []
+    size_bytes = 0
+    walk = Scan(sources, wanted, before_id)
+    for flow in walk:
+        if size_bytes >= _PART_BYTES:
+            return HarPart(made, walk.last_id)
+        if flow.method == "CONNECT" or flow.is_encrypted:
+            continue
+        body_bytes = _PART_BODY_BYTES if include_bodies else 0
+        made.append(redact_secrets(har.entry(flow, sources.bodies, sources.redactor, body_bytes)))
+        size_bytes += len(msgspec.json.encode(made[-1]))
+    return HarPart(made, walk.last_id if walk.is_cut else None)
 
 
 def _oldest_first(sources: Sources, wanted: TrafficFilter, limit: int) -> Iterator[Flow]:
