@@ -95,7 +95,6 @@ def conversation(files: Path) -> list[Step]:
         ("crab_rules_update", {"id": "{rule}", "enabled": False}),
         ("crab_rules_move", {"id": "{rule}"}),
         ("crab_rules_remove", {"id": "{rule}"}),
-        ("crab_rules_restore", {"id": "{rule}"}),
         ("crab_breakpoints_list", {}),
         ("crab_breakpoints_wait", {"timeout_s": 0}),
         ("crab_breakpoints_resume", {"id": "b0"}),

@@ -38,7 +38,6 @@ NEW = {
     "crab_rules_update",
     "crab_rules_move",
     "crab_rules_remove",
-    "crab_rules_restore",
     "crab_rules_test",
     "crab_rules_mock",
     "crab_ca_generate",

@@ -125,7 +125,7 @@ def calls(site: str, directory: Path) -> list[tuple[str, Json]]:
         ("rules_remove_map_local", {"matcher": "t.test"}),
         ("rules_add_map_remote", {"matcher": "m.test", "destination": "https://m2.test"}),
         *(("rules_remove_map_remote", {"matcher": "m.test"}), ("rules_move", {"id": "r2", "before": "r1"})),
-        *(("rules_remove", {"id": "r2"}), ("rules_restore", {"id": "r2"})),
+        ("rules_remove", {"id": "r2"}),
         ("rules_add_status_rewrite", {"matcher": "s.test", "to_status_code": 500}),
         ("rules_remove_status_rewrite", {"matcher": "s.test"}),
         ("engine_set_listen_addr", {"listen_addr": "password=amber-amber-aq"}),

@@ -82,6 +82,10 @@ ADDED: list[tuple[Json, Json]] = [
         },
     ),
     (
+        {"kind": "header_rewrite", "matcher": ONE, "add_headers": {"Set-Cookie": "a=1"}, "on": "response"},
+        {"edits": [{"action": "add", "name": "Set-Cookie", "value": "a=1"}], "on": "response"},
+    ),
+    (
         {"kind": "body_replace", "matcher": ONE, "find": "a", "text": "b", "on": "request"},
         {"find": "a", "text": "b", "on": "request"},
     ),
@@ -122,7 +126,7 @@ async def test_a_rule_of_any_kind_is_added_by_flat_arguments(arguments: Json, se
         ({"kind": "map_local", "text": "a", "file_path": "/b"}, "a map_local rule has text or file_path, not both"),
         ({"kind": "map_remote"}, "a map_remote rule needs destination"),
         ({"kind": "status_rewrite"}, "a status_rewrite rule needs to_status_code"),
-        ({"kind": "header_rewrite"}, "a header_rewrite rule needs set_headers or remove_headers"),
+        ({"kind": "header_rewrite"}, "a header_rewrite rule needs set_headers, add_headers or remove_headers"),
         ({"kind": "body_replace", "find": "x"}, "a body_replace rule needs text"),
         ({"kind": "delay"}, "a delay rule needs delay_ms"),
         ({"kind": "block", "destination": ONE}, "a block rule has no member 'destination'"),

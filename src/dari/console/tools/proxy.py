@@ -73,6 +73,11 @@ class ProxyPageTools:
         return await self._proxy.ca.export()
 
     @tool(scope=ADMIN)
+    async def restore_rule(self, id: Annotated[str, Meta(description="id that the removed rule had")]) -> RuleView:
+        """Bring back one of the last removed rules with its place and hits; returns it with its warnings."""
+        return await self._proxy.rules.restore(id)
+
+    @tool(scope=ADMIN)
     async def keep_credentials(
         self,
         id: Annotated[str, Meta(description="id of a map_remote rule")],

@@ -207,6 +207,7 @@ class RuleByIdTools:
         find: Annotated[str, Meta(description="body_replace: text to replace; default the whole body")] | None = None,
         set_headers: Annotated[dict[str, str], Meta(description="header_rewrite: values by name")] | None = None,
         remove_headers: Annotated[list[str], Meta(description="header_rewrite: names to drop")] | None = None,
+        add_headers: Annotated[dict[str, str], Meta(description="header_rewrite: values to append")] | None = None,
         on: Annotated[
             Direction, Meta(description="header_rewrite, breakpoint (default request), body_replace (response)")
         ]
@@ -241,7 +242,7 @@ class RuleByIdTools:
             "mode": mode,
             "after_bytes": after_bytes,
             "time_limit_s": time_limit_s,
-            "edits": _edits(set_headers, remove_headers),
+            "edits": _edits(set_headers, remove_headers, add_headers),
         }
         given |= {"source": _source(text, file_path)} if kind == "map_local" else {"text": text, "file_path": file_path}
         if status_or_any("from_status_code", from_status_code) != -1:
@@ -279,13 +280,8 @@ class RuleByIdTools:
 
     @tool(scope="rules.write", destructive=True)
     async def rules_remove(self, id: RuleId) -> RuleView:
-        """Remove one rule; returns it as it was. crab_rules_restore brings it back."""
+        """Remove one rule; returns it as it was."""
         return await self._rules.remove(id)
-
-    @tool(scope="rules.write")
-    async def rules_restore(self, id: Annotated[str, Meta(description="id that a removed rule had")]) -> RuleView:
-        """Bring back one of the last removed rules with its place and hit count; returns it with its warnings."""
-        return await self._rules.restore(id)
 
     @tool()
     async def rules_test(
@@ -314,7 +310,7 @@ _NEEDS = {
     "body_replace": "text",
     "delay": "delay_ms",
 }
-_NAMES = {"source": "text or file_path", "edits": "set_headers or remove_headers"}
+_NAMES = {"source": "text or file_path", "edits": "set_headers, add_headers or remove_headers"}
 
 
 def _source(text: str | None, file_path: str | None) -> dict[str, str] | None:
@@ -325,7 +321,10 @@ def _source(text: str | None, file_path: str | None) -> dict[str, str] | None:
     return None if file_path is None else {"kind": "file", "value": file_path}
 
 
-def _edits(changed: dict[str, str] | None, removed: list[str] | None) -> list[dict[str, str]] | None:
+def _edits(
+    changed: dict[str, str] | None, removed: list[str] | None, added: dict[str, str] | None
+) -> list[dict[str, str]] | None:
     edits = [{"action": "remove", "name": name} for name in removed or ()]
     edits += [{"action": "set", "name": name, "value": value} for name, value in (changed or {}).items()]
+    edits += [{"action": "add", "name": name, "value": value} for name, value in (added or {}).items()]
     return edits or None

@@ -5,7 +5,7 @@ control       proxy_*, capture_*, env_snippet
 settings      engine_*
 authority     ca_*
 rules         rules_dump, rules_list_*, rules_clear, rules_add_*, rules_remove_*: the original's four kinds
-rules_by_id   rules_list, _add, _update, _move, _remove, _restore, _test, _mock: every kind
+rules_by_id   rules_list, _add, _update, _move, _remove, _test, _mock: every kind
 traffic       logs_*, traffic_tail, _get, _search, _wait, _summary, _show, _body, _diff
 replay        traffic_replay, _compose, _as_curl, _as_python
 har           traffic_export_har, traffic_import_har
