@@ -82,8 +82,8 @@ ADDED: list[tuple[Json, Json]] = [
         },
     ),
     (
-        {"kind": "header_rewrite", "matcher": ONE, "add_headers": {"Set-Cookie": "a=1"}, "on": "response"},
-        {"edits": [{"action": "add", "name": "Set-Cookie", "value": "a=1"}], "on": "response"},
+        {"kind": "header_rewrite", "matcher": ONE, "add_headers": {"Via": "1.1 x"}, "on": "response"},
+        {"edits": [{"action": "add", "name": "Via", "value": "1.1 x"}], "on": "response"},
     ),
     (
         {"kind": "body_replace", "matcher": ONE, "find": "a", "text": "b", "on": "request"},
