@@ -219,7 +219,7 @@ async def test_a_wait_ends_with_the_request_that_it_waits_for(tmp_path: Path) ->
 async def test_a_wait_in_vain_ends_in_time_and_tells_so(tmp_path: Path) -> None:
     async with crab(tmp_path, starts=True) as tools:
         assert (await tools.call("traffic_wait", host="nobody.test", timeout_s=0))["found"] is False
-        assert await tools.call("breakpoints_wait", timeout_s=0) == {"held": []}
+        assert await tools.call("breakpoints_wait", timeout_s=0) == {"held": [], "revision": 0}
 
 
 async def test_a_wait_tells_how_far_it_is_and_ends_when_it_is_cancelled(
