@@ -36,6 +36,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     from dari.console.tools.hub import HubTools
     from dari.console.tools.knowledge import KnowledgeFolderTools
     from dari.console.tools.policies import PolicyTools
+    from dari.console.tools.proxy import ProxyPageTools
     from dari.console.tools.server_import import server_toolkits
     from dari.console.tools.tokens import TokenTools
 
@@ -48,27 +49,31 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     yield ConnectTools(backends)
     yield CrabEndpointTools(backends)
     yield PolicyTools(backends)
-    yield from server_toolkits(backends)
+    yield ProxyPageTools(backends)
 
 
 def console_topics() -> dict[str, Follow]:
     from dari.console.topics.activity import follow_activity
     from dari.console.topics.approvals import follow_approvals
     from dari.console.topics.audit import follow_audit
+    from dari.console.topics.breakpoints import follow_breakpoints
     from dari.console.topics.clients import follow_clients
     from dari.console.topics.crab_endpoint import follow_crab_endpoint
     from dari.console.topics.hub import follow_hub
+    from dari.console.topics.proxy import follow_proxy
+    from dari.console.topics.rules import follow_rules
     from dari.console.topics.servers import follow_server_log, follow_servers
 
     return {
-        "hub": follow_hub,
+        "activity": follow_activity,
         "approvals": follow_approvals,
         "audit": follow_audit,
-        "activity": follow_activity,
+        "breakpoints": follow_breakpoints,
         "clients": follow_clients,
-        "crab-endpoint": follow_crab_endpoint,
+        "hub": follow_hub,
+        "proxy": follow_proxy,
+        "rules": follow_rules,
         "servers": follow_servers,
-        "server-log": follow_server_log,
     }
 
 
