@@ -30,16 +30,6 @@ export function headerEdits(oldPairs, newPairs) {
   return edits;
 }
 
-/** Headers by name for a request made anew. Throws {header} for one that stands there twice. */
-export function headersByName(pairs) {
-  const made = {};
-  for (const { name, values } of group(pairs).values()) {
-    if (values.length > 1) refuse(name);
-    made[name] = values[0];
-  }
-  return made;
-}
-
 function group(pairs) {
   const found = new Map();
   for (const [name, value] of pairs) {

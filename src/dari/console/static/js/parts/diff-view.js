@@ -70,7 +70,9 @@ function foldRow(fold, make, columns) {
     const shown = make(fold.slice(0, PAGE_ROWS), () => "");
     const rest = fold.slice(PAGE_ROWS);
     row.replaceWith(...shown, ...(rest.length ? [foldRow(rest, make, columns)] : []));
-    shown[0].querySelector("td")?.focus?.();
+    const cell = shown[0].firstChild;
+    cell.tabIndex = -1;
+    cell.focus();
   });
   return row;
 }

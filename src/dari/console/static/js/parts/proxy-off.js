@@ -1,0 +1,18 @@
+// What is shown where crabd does not run, with the way to start it.
+
+import { h } from "../lib/dom.js";
+import { addTexts, t } from "../lib/i18n.js";
+import { live } from "../lib/live.js";
+import texts from "../texts/traffic-tools.js";
+import { toastError } from "./toast.js";
+import { emptyState } from "./widgets.js";
+
+addTexts(texts);
+
+export function startButton(kind = "primary") {
+  return h("button", { class: ["btn", kind], type: "button", data: { action: "start" }, on: { click: () => live.call("crab_proxy_start").catch(toastError) } }, t("tools.start"));
+}
+
+export function proxyOff() {
+  return emptyState({ icon: "warn", title: t("tools.off"), body: t("tools.off.body"), action: startButton() });
+}
