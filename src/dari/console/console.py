@@ -50,6 +50,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     yield CrabEndpointTools(backends)
     yield PolicyTools(backends)
     yield ProxyPageTools(backends)
+    yield from server_toolkits(backends)
 
 
 def console_topics() -> dict[str, Follow]:
@@ -65,15 +66,17 @@ def console_topics() -> dict[str, Follow]:
     from dari.console.topics.servers import follow_server_log, follow_servers
 
     return {
-        "activity": follow_activity,
+        "hub": follow_hub,
         "approvals": follow_approvals,
         "audit": follow_audit,
-        "breakpoints": follow_breakpoints,
+        "activity": follow_activity,
         "clients": follow_clients,
-        "hub": follow_hub,
+        "crab-endpoint": follow_crab_endpoint,
+        "breakpoints": follow_breakpoints,
         "proxy": follow_proxy,
         "rules": follow_rules,
         "servers": follow_servers,
+        "server-log": follow_server_log,
     }
 
 
