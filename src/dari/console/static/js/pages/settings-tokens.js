@@ -77,12 +77,12 @@ export function tokensPanel(signal) {
       h("td", {}, h("div", { class: "row end" },
         h("button", { class: "btn", type: "button", on: { click: () => rotate(token) }, "aria-label": t("settings.token.rotate.one", { name: token.name }) }, t("settings.token.rotate")),
         token.is_shared ? null : h("button", { class: "btn danger", type: "button", on: { click: () => revoke(token) }, "aria-label": t("settings.token.revoke.one", { name: token.name }) }, t("settings.token.revoke")))));
-    el.cells = cells;
+    el.__shown = cells;
     return el;
   }
 
   function update(el, token) {
-    const { may, made, used, now } = el.cells;
+    const { may, made, used, now } = el.__shown;
     const isReadOnly = token.scopes.length === 1;
     replace(may, badge(t(isReadOnly ? "settings.token.may.read" : "settings.token.may.all"), isReadOnly ? "info" : ""));
     replace(made, token.created_unix ? when(token.rotated_unix || token.created_unix) : "–");
