@@ -11,6 +11,7 @@ from dari.core.audit.log import AuditLog
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
 from dari.core.audit.verify import verify
+from dari.core.tool import tool, typed_tool
 from tests.support import planted_secrets as planted
 from tests.support.mcp_server import STATELESS, Rig, notification
 from tests.support.wire import Json, call, stateless
@@ -134,3 +135,16 @@ async def test_a_server_without_a_log_records_nothing() -> None:
     rig = Rig()
     await rig.agree()
     assert "result" in await rig.ask(call("demo_echo", text="a"))
+
+
+async def test_a_tool_that_takes_keys_of_a_person_leaves_no_record(recorded: Recorded) -> None:
+    @tool(is_recorded=False)
+    async def press(keys: str) -> str:
+        """Press keys."""
+        return "pressed"
+
+    recorded.rig.server.registry.add_tools(typed_tool(press))
+    await recorded.rig.agree()
+    await recorded.rig.ask(call("press", keys="a password"))
+    await recorded.rig.ask(call("demo_quick", text="a"))
+    assert [one.tool for one in recorded.records()] == ["demo_quick"]

@@ -41,6 +41,7 @@ class ToolSpec(Struct, frozen=True):
     name: str | None
     output: OutputPolicy
     camel_case: bool
+    is_recorded: bool
 
 
 def tool(
@@ -55,11 +56,13 @@ def tool(
     name: str | None = None,
     output: OutputPolicy = "redacted",
     camel_case: bool = False,
+    is_recorded: bool = True,
 ) -> Callable[[Any], Any]:
     """Mark a method as a tool. A tool of scope `read` is read-only unless said otherwise.
 
     Secrets in its result are hidden, unless `output` is `as_is`: for what a program printed on a screen. With
-    `camel_case` the argument `dry_run` is `dryRun` on the wire.
+    `camel_case` the argument `dry_run` is `dryRun` on the wire. A call that is not `is_recorded` leaves no line in the
+    audit log: for keys as a person presses them, which may be a password.
     """
     spec = ToolSpec(
         scope=scope,
@@ -72,6 +75,7 @@ def tool(
         name=name,
         output=output,
         camel_case=camel_case,
+        is_recorded=is_recorded,
     )
 
     def mark(function: Any) -> Any:
@@ -108,6 +112,7 @@ class Tool(Struct, frozen=True):
     """The name of that server here; empty for a tool of ours."""
     part: str = "bridge"
     """Which part of Dari runs it, as the audit log names it."""
+    is_recorded: bool = True
 
     def listing(self) -> dict[str, Any]:
         """The tool as `tools/list` shows it."""
@@ -179,6 +184,7 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output
         timeout_s=spec.timeout_s,
         mirrored=find_header_params(input_schema),
         part=prefix or "bridge",
+        is_recorded=spec.is_recorded,
     )
 
 

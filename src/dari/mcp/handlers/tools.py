@@ -89,7 +89,7 @@ def _start(request: Request, tool: Tool) -> Any:
         raise InsufficientScope(tool.scope, request.grant)
     if params.request_state is not UNSET:
         request.recall()
-    if tool.server:
+    if tool.server or not tool.is_recorded:
         request.record = None  # the bridge records calls of other servers
     try:
         return tool.run(arguments, request)
