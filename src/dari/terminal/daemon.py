@@ -13,13 +13,19 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dari.daemon.client import DaemonClient
 from dari.daemon.lifetime import Lifetime, run_daemon
 from dari.terminal.paths import NAME, CruxPaths
 
+if TYPE_CHECKING:
+    from dari.core.audit.writer import RecordWriter
+    from dari.terminal.multiplexer import Change, Multiplexer
+
 DEFAULT_IDLE_S = 600.0
 STOP_S = 2.0
+MAX_TYPED_CHARS = 4000
 _log = logging.getLogger("dari.terminal")
 
 
@@ -74,6 +80,7 @@ async def _terminal(paths: CruxPaths, options: CruxOptions, lifetime: Lifetime) 
         )
         spool = process_spool()
         held.callback(spool.close)
+        held.callback(record_typed(multiplexer, spool))
         server = build_server(service, multiplexer, options.rate, spool)
         await held.enter_async_context(daemon)
         held.callback(server.close)
@@ -101,6 +108,25 @@ async def _terminal(paths: CruxPaths, options: CruxOptions, lifetime: Lifetime) 
         await warming
         # Panes first: a client that waits for one of them hears that it ended.
         await multiplexer.end_all()
+
+
+def record_typed(multiplexer: Multiplexer, log: RecordWriter) -> Callable[[], None]:
+    """Record the lines that people enter in panes; calls of agents are recorded as calls. Returns what stops it."""
+    import msgspec
+
+    from dari.terminal.multiplexer import PaneChanged
+    from dari.terminal.panes.events import CommandStarted
+
+    def hear(change: Change) -> None:
+        if not (isinstance(change, PaneChanged) and isinstance(change.event, CommandStarted)):
+            return
+        typists = multiplexer.panes[change.pane_id].commands.find(change.event.command_id).typists
+        if any(each.kind == "person" for each in typists):
+            typed = {"pane_id": change.pane_id, "command": change.event.command[:MAX_TYPED_CHARS]}
+            who = " + ".join(f"{each.name}@{each.place}" if each.place else each.name for each in typists)
+            log.call("crux", "typed", "ok", part="crux", who=who, arguments=msgspec.json.encode(typed))
+
+    return multiplexer.changes.subscribe(hear)
 
 
 def cruxd_client(paths: CruxPaths, principal: str, *, starts: bool = True, keep: bool = True) -> DaemonClient:

@@ -25,6 +25,7 @@ from dari.terminal.panes.events import Fanout
 from dari.terminal.panes.pane import Pane
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.policy import Policy
+from dari.terminal.take_over import InputControl
 from dari.terminal.window_manager import PanePlacement, WindowManager
 
 MAX_ENDED = 20
@@ -91,6 +92,7 @@ class Multiplexer:
         self._keepers = Spawner()
         self._panes: dict[str, Pane] = {}
         self._inputs: dict[str, PaneInputPolicy] = {}
+        self._typing: dict[str, InputControl] = {}
         self._person: Mapping[str, str] | None = None
         self._settings: Mapping[str, str] = {}
         self._environments: dict[str, dict[str, str]] = {}
@@ -145,6 +147,10 @@ class Multiplexer:
 
     def input_guard(self, pane: Pane) -> PaneInputPolicy:
         return self._inputs[pane.id]
+
+    def typing(self, pane: Pane) -> InputControl:
+        """Who types into the pane."""
+        return self._typing[pane.id]
 
     def hide(self, *paths: Path) -> None:
         """Folders of ours besides the usual ones, which confined panes do not see."""
@@ -273,6 +279,7 @@ class Multiplexer:
         Conflict when one runs there and `force` was not given.
         """
         old = self.find(pane_id)
+        self.typing(old).check()
         if old.is_alive and not force:
             raise Conflict(f"pane {old.id} still runs {old.name}", "close it first, or use force")
         sandbox = self._choose_sandbox()
@@ -301,8 +308,11 @@ class Multiplexer:
 
     def _adopt(self, pane: Pane) -> None:
         self._panes[pane.id] = pane
-        if self.security.sandbox != "off" and not pane.is_confined:
-            pane.admit_input = self._admit_person
+        if pane.id not in self._typing:  # a program that takes another one's place is in the same hands
+            tell = self._tell_typist
+            self._typing[pane.id] = InputControl(pane.id, self._is_person, lambda: tell(pane.id))
+        pane.admit_input = lambda: self._admit_input(pane)
+        pane.commands.typists = self._typing[pane.id].take_line
         self._inputs[pane.id] = PaneInputPolicy(pane, self.guard)
         pane.events.subscribe(lambda event: self.changes.publish(PaneChanged(pane.id, event)))
         self.changes.publish(PaneOpened(pane.id))
@@ -313,13 +323,23 @@ class Multiplexer:
     async def close(self, pane_id: str, *, force: bool = False) -> None:
         """End what runs in the pane and take it out of its window."""
         pane = self.find(pane_id)
+        if pane.is_alive:
+            self.typing(pane).check()
+        await self._close(pane, force=force)
+
+    async def _close(self, pane: Pane, *, force: bool) -> None:
         await pane.close(force=force)
         if self._panes.get(pane.id) is pane:
             self._forget(pane)
             self.fit()
 
+    def check_end_all(self) -> None:
+        """Conflict when a person has one of the panes, and an agent calls."""
+        for pane in self._panes.values():
+            self.typing(pane).check()
+
     async def end_all(self) -> None:
-        closing = [self.close(pane_id, force=True) for pane_id in list(self._panes)]
+        closing = [self._close(pane, force=True) for pane in list(self._panes.values())]
         for result in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(result, BaseException) and not isinstance(result, DariError):
                 raise result
@@ -342,6 +362,7 @@ class Multiplexer:
     def _forget(self, pane: Pane) -> None:
         self._panes.pop(pane.id, None)
         self._inputs.pop(pane.id).close()
+        self._typing.pop(pane.id, None)
         self._environments.pop(pane.id, None)
         self._forget_control(pane.id)
         self.windows.remove(pane.id)
@@ -360,6 +381,14 @@ class Multiplexer:
 
         source = [Path(self.security.source)] if self.security.source else []
         return WorkspaceSandbox([*self._hidden, *source])
+
+    def _tell_typist(self, pane_id: str) -> None:
+        self._panes[pane_id].events.publish(events.TypistChanged())
+
+    def _admit_input(self, pane: Pane) -> None:
+        if self.security.sandbox != "off" and not pane.is_confined:
+            self._admit_person()
+        self._typing[pane.id].admit()
 
     def _admit_person(self) -> None:
         if not self._is_person():

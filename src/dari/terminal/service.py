@@ -8,6 +8,7 @@ server           pid, version, socket; shut down
 views            what is open, rows, moves of panes, tabs and borders
 scripts, tmux    what scripts ask of tmux, and a tmux command line run here
 attach           windows shown live to people
+watch            panes shown live on pages, and a person who takes one over
 follow           a command whose output is read while it runs
 approvals        questions that wait for a person
 changes          which panes there are, and which of them changed
@@ -43,6 +44,7 @@ from dari.terminal.api.server import ServerApi
 from dari.terminal.api.sessions import SessionsApi, SnapshotsApi
 from dari.terminal.api.streams import StreamsApi
 from dari.terminal.api.views import ViewsApi
+from dari.terminal.api.watch import WatchApi
 from dari.terminal.api.workflow import WorkflowApi
 from dari.terminal.api.workspaces import WorkspacesApi
 
@@ -64,6 +66,7 @@ class TerminalService:
     scripts: ScriptsApi
     tmux: TmuxApi
     attach: AttachApi
+    watch: WatchApi
     follow: FollowApi
     approvals: ApprovalsApi
     changes: ChangesApi
@@ -113,6 +116,7 @@ def local_service(
         scripts=ScriptsApi(multiplexer),
         tmux=TmuxApi(),
         attach=attach,
+        watch=WatchApi(multiplexer),
         follow=FollowApi(multiplexer),
         approvals=approvals,
         changes=ChangesApi(multiplexer),

@@ -108,6 +108,7 @@ class SessionsApi:
         await self._all.warm()
         self._check(session, commands, instead, approved_message())
         if instead:
+            self._all.check_end_all()
             await self._all.end_all()
         names: dict[str, str] = {}
         try:

@@ -14,11 +14,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dari.errors import NotFound
 from dari.terminal.panes.output_text import to_stream, to_text
 from dari.terminal.panes.shell_integration import ShellKind
+
+if TYPE_CHECKING:
+    from dari.terminal.engine.engine import Mark
+    from dari.terminal.take_over import Typist
 
 HEAD_BYTES = 1 << 19
 TAIL_BYTES = 3 << 19
@@ -114,6 +118,9 @@ class CommandRecord:
     end_known_by: Source = ""
     kept_bytes: int | None = None
     """How much of the capture is its output, where more came before its end was known."""
+    typists: tuple[Typist, ...] = ()
+    place: Mark | None = None
+    """Where the cursor was when it was typed, or when it began."""
     _text: str | None = None
 
     @property
@@ -202,6 +209,9 @@ class CommandLog:
         self.typed: Callable[[], str] = str
         self.position: Callable[[], int] = int
         """Of the pane's output now."""
+        self.place: Callable[[], Mark | None] = lambda: None
+        self.typists: Callable[[], tuple[Typist, ...]] = tuple
+        """Who typed the line that was entered."""
         self._retry: Literal["", "giving up", "typed"] = ""
         self._code: int | None = None
         self._count = 0
@@ -293,6 +303,7 @@ class CommandLog:
         record = CommandRecord(f"cmd-{self._count}", command, cwd, time.time(), size)
         record.begun_at = time.perf_counter()
         record.mark = self.position()
+        record.place = self.place()
         self.current = record
         if len(self.records) == MAX_RECORDS:
             self._kept -= self.records[0].capture.size_bytes
@@ -402,6 +413,7 @@ class CommandLog:
         record = self.current
         if record is None:
             record = self._new(self.typed(), self.cwd, size)
+        record.typists = record.typists or self.typists()
         if not record.has_begun:  # a pasted text of several lines begins with each of them
             record.has_begun = True
             record.keep_after_entering(self._shells[-1].kind)
@@ -427,6 +439,7 @@ class CommandLog:
         """The current command ended; also when its shell did."""
         self._settle()
         self._retry = ""
+        self.typists()  # what was typed so far was for the command that ended
         record, self.current = self.current, None
         if record is None:
             return

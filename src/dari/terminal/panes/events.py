@@ -114,6 +114,11 @@ class Exited:
 
 
 @dataclass(frozen=True, slots=True)
+class TypistChanged:
+    """A person took the pane over, or handed it back."""
+
+
+@dataclass(frozen=True, slots=True)
 class LineReplaced:
     """A whole command was typed and entered in the place of what stood on the shell's line."""
 
@@ -128,5 +133,6 @@ PaneEvent = (
     | Bell
     | ClipboardWritten
     | PaneResized
+    | TypistChanged
     | Exited
 )

@@ -118,7 +118,7 @@ _HINT = "crux_wait_command, crux_interrupt_command or crux_send_keys, or take an
 
 
 class Put(Protocol):
-    def __call__(self, data: bytes, *, is_command: bool = False) -> None: ...
+    def __call__(self, data: bytes, *, is_command: bool = False, is_again: bool = False) -> None: ...
 
 
 class Execution:
@@ -151,10 +151,11 @@ class Execution:
     async def type(
         self, command: str, cwd: Callable[[], str], timeout_s: float, check: Callable[[], None]
     ) -> CommandRecord:
-        """Enter the command at the prompt; Conflict when there is none. `check` raises once the program has ended."""
+        """Enter the command at the prompt; Conflict when there is none. `check` raises once nothing may be typed."""
         log = self._log
         async with self._turn:
             found = await self._await_prompt(timeout_s, check)
+            check()
             size = (self._engine.cols, self._engine.rows)
             if found is not None:
                 return self._type_far(command, found, cwd(), size)
@@ -240,7 +241,7 @@ class Execution:
 
     def _retry(self, record: CommandRecord) -> None:
         assert self._log.kind is not None
-        self._put(type_whole(record.command, self._log.kind, self._engine), is_command=True)
+        self._put(type_whole(record.command, self._log.kind, self._engine), is_command=True, is_again=True)
 
     # At a prompt that no shell reports
 

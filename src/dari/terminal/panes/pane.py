@@ -91,6 +91,7 @@ class Pane:
         self.commands.on_end = self._ended
         self.commands.typed = self._typed
         self.commands.position = lambda: engine.consumed
+        self.commands.place = lambda: None if engine.is_alternate else engine.mark()
         pty.on_data = self._show
 
     @classmethod
@@ -305,8 +306,11 @@ class Pane:
         is_read_by_shell = self.commands.zone == "running" and group == self.commands.shell_pid
         return not is_read_by_shell
 
-    def _put(self, data: bytes, *, is_command: bool = False) -> None:
-        self.admit_input()
+    def _put(self, data: bytes, *, is_command: bool = False, is_again: bool = False) -> None:
+        if not is_again:  # what was admitted is typed in another form, and not by its caller
+            self.admit_input()
+            if is_command and self.commands.current is not None:
+                self.commands.current.typists = self.commands.typists()[-1:]
         if not self.is_alive:
             raise Conflict(f"the program of pane {self.id} has ended ({self.exit_code})", _REOPEN)
         if self._line.typed(data, self.commands.zone, is_command=is_command):
@@ -339,13 +343,14 @@ class Pane:
         `wait_command` and `interrupt`. A shell that was started in the pane, in place of its own or far away takes
         commands, too: `end_known_by` says how well its end is known. Conflict when no shell is at its prompt.
         """
-        self._check_alive()
+        self._check_input()
         self.mark_input()
-        record = await self._execution.type(command, self.cwd, timeout_s, self._check_alive)
+        record = await self._execution.type(command, self.cwd, timeout_s, self._check_input)
         self.events.publish(events.LineReplaced())
         return await self._execution.result(record, timeout_s)
 
-    def _check_alive(self) -> None:
+    def _check_input(self) -> None:
+        self.admit_input()
         if not self.is_alive:
             raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", _REOPEN)
 
