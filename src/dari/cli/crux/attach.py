@@ -24,6 +24,7 @@ keys: the prefix (Ctrl-b), then
   w            list windows, tabs and panes       (  )      the previous, the next window
   [  PageUp    copy mode                          ]         type what was copied
   Space        next layout                        r  ?      draw everything again, these keys
+  M            tools of every server: pick one by typing, fill it in, see the result or type it into the pane
 copy mode: arrows or h j k l, PageUp, PageDown, g, G, 0, $ move; / and ? search down and up, n and N again;
   Space begins a selection, Enter copies it (also to the clipboard of your terminal), q leaves.
 The mouse works in programs that use it; elsewhere a click takes the focus and the wheel looks back.

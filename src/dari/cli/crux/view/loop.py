@@ -7,7 +7,8 @@ import select
 import signal
 import time
 from base64 import b64encode
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from dari.cli.crux.line import Line
 from dari.cli.crux.view.chooser import Chooser, StatusPrompt
@@ -16,10 +17,16 @@ from dari.cli.crux.view.keyboard import Input, Keyboard, MouseReport, PrefixComm
 from dari.errors import DariError
 from dari.terminal.paths import CruxPaths
 
+if TYPE_CHECKING:
+    from dari.cli.crux.view.palette import ToolPalette
+
 KEY_MS = 30
 """How long the rest of an escape sequence may take; then it was the Escape key."""
 ASK_S = 20.0
-HELP = '% " split  arrows o focus  Ctrl-arrows size  z zoom  x end  c n p 0-9 tabs  w list  , $ name  [ ] copy  d leave'
+HELP = (
+    '% " split  arrows o focus  Ctrl-arrows size  z zoom  x end  c n p 0-9 tabs  w list  , $ name  [ ] copy  M tools  '
+    "d leave"
+)
 COPY_HELP = "copy mode: arrows, PageUp, g, G move  / ? search, n N again  Space selects, Enter copies  q leaves"
 REPEAT_S = 0.5
 """So long after a resize its keys work without the prefix, as in tmux."""
@@ -48,6 +55,7 @@ class AttachView:
         self._is_confirming = False
         self._prompt: StatusPrompt | None = None
         self._chooser: Chooser | None = None
+        self._palette: ToolPalette | None = None
         self._copied = ""
         self._repeats_until = 0.0
         self._layout = -1
@@ -67,6 +75,8 @@ class AttachView:
         finally:
             for line in (self._frames, self._keys, self._asks):
                 line.close()
+            if self._palette is not None:
+                self._palette.close()
         return self._end
 
     def _converse(self) -> None:
@@ -75,9 +85,13 @@ class AttachView:
             poll = select.poll()
             for descriptor in (0, self._screen.wakeup, self._frames.fileno(), self._keys.fileno()):
                 poll.register(descriptor, select.POLLIN)
+            if self._palette is not None:
+                poll.register(self._palette.fileno(), select.POLLIN)
             ready = {descriptor for descriptor, _ in poll.poll(KEY_MS if self._keyboard.is_waiting else None)}
             if not ready:
                 self._use(self._keyboard.flush())
+            if self._palette is not None and self._palette.fileno() in ready:
+                self._use_palette(self._palette.read)
             if self._screen.wakeup in ready:
                 self._wake(self._screen.woken())
             if 0 in ready:
@@ -109,6 +123,7 @@ class AttachView:
             self._where = {"window_id": frame["window_id"]}
             if self._chooser is None:
                 self._screen.write(self._drawing.draw(frame, *self._screen.size))
+                self._draw_palette()
             self._screen.has_keyboard = bool(frame["modes"]["kitty_keyboard"])
         self._ask_frame(frame["version"])
 
@@ -140,7 +155,7 @@ class AttachView:
         for each in found:
             if self._end:
                 return
-            if isinstance(each, MouseReport) and self._chooser is None:
+            if isinstance(each, MouseReport) and self._chooser is None and self._palette is None:
                 self._send(
                     "crux:attach/mouse",
                     action=each.action,
@@ -151,6 +166,7 @@ class AttachView:
                 )
             elif isinstance(each, PrefixCommand):
                 self._chooser = self._prompt = None
+                self._close_palette()
                 self._command(each.key)
             elif isinstance(each, MouseReport):
                 continue
@@ -175,11 +191,14 @@ class AttachView:
     @property
     def _has_keys(self) -> bool:
         """Whether what is typed is for us, not for the program."""
-        is_open = self._is_confirming or self._prompt is not None or self._chooser is not None
+        is_open = self._is_confirming or bool(self._prompt or self._chooser or self._palette)
         return is_open or bool(self._frame.get("is_copying"))
 
     def _use_key(self, key: str) -> None:
-        if self._chooser is not None:
+        if self._palette is not None:
+            palette = self._palette
+            self._use_palette(lambda: palette.feed(key))
+        elif self._chooser is not None:
             self._choose(self._chooser, key)
         elif self._prompt is not None:
             self._edit(self._prompt, key)
@@ -261,6 +280,8 @@ class AttachView:
             self._try("crux:pane/arrange", preset=_LAYOUTS[self._layout], pane_id=pane)
         elif key == "r":
             self._draw_again()
+        elif key == "M":
+            self._open_palette()
         else:
             self._tell(HELP if key == "?" else f"no command for this key; {HELP}")
 
@@ -339,6 +360,42 @@ class AttachView:
                 self._try("crux:pane/focus", pane_id=chosen.pane)
         self._draw_again()
 
+    # The tool palette, over the panes, which go on being drawn below it
+
+    def _open_palette(self) -> None:
+        from dari.cli.crux.view.hub_tools import HubTools
+        from dari.cli.crux.view.palette import ToolPalette
+
+        self._tell("connecting to the hub …")
+        try:
+            self._palette = ToolPalette(HubTools(), self._type_result)
+        except DariError as error:
+            self._tell(f"{error.message}; {error.hint}")
+            return
+        self._tell("")
+        self._draw_palette()
+
+    def _use_palette(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except DariError as error:
+            self._close_palette()
+            self._tell(f"{error.message}; {error.hint}")
+            return
+        if self._palette is not None and not self._palette.is_open:
+            self._close_palette()
+        self._draw_palette()
+
+    def _draw_palette(self) -> None:
+        if self._palette is not None:
+            self._screen.write(self._palette.draw(*self._screen.size))
+
+    def _close_palette(self) -> None:
+        if self._palette is not None:
+            self._palette.close()
+            self._palette = None
+            self._draw_again()
+
     # Copy mode
 
     def _use_copy_mode(self, key: str) -> None:
@@ -383,13 +440,21 @@ class AttachView:
         self._open_prompt(StatusPrompt("search up: " if is_upwards else "search down: ", search))
 
     def _paste(self) -> None:
-        text = self._copied.replace("\n", "\r").encode()
-        if self._frame.get("modes", {}).get("bracketed_paste"):
-            text = b"\x1b[200~" + text.replace(b"\x1b", b"") + b"\x1b[201~"
         if self._copied:
-            self._send("crux:attach/type", data=b64encode(text).decode())
+            self._type_text(self._copied)
         else:
             self._tell("nothing was copied yet; prefix [ begins it")
+
+    def _type_result(self, text: str) -> None:
+        """A server's text: a program that knows no pastes would take its line ends for Enter."""
+        is_paste = self._frame.get("modes", {}).get("bracketed_paste")
+        self._type_text(text.strip("\n") if is_paste else " ".join(text.split("\n")).strip())
+
+    def _type_text(self, text: str) -> None:
+        data = text.replace("\n", "\r").encode()
+        if self._frame.get("modes", {}).get("bracketed_paste"):
+            data = b"\x1b[200~" + data.replace(b"\x1b", b"") + b"\x1b[201~"
+        self._send("crux:attach/type", data=b64encode(data).decode())
 
     def _page(self) -> int:
         focused = next((pane for pane in self._frame.get("panes", ()) if pane["id"] == self._frame["focused"]), None)
