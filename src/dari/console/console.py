@@ -38,6 +38,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     from dari.console.tools.policies import PolicyTools
     from dari.console.tools.proxy import ProxyPageTools
     from dari.console.tools.server_import import server_toolkits
+    from dari.console.tools.terminals import TerminalTools
     from dari.console.tools.tokens import TokenTools
 
     yield HubTools(backends)
@@ -51,6 +52,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     yield PolicyTools(backends)
     yield ProxyPageTools(backends)
     yield from server_toolkits(backends)
+    yield TerminalTools(backends)
 
 
 def console_topics() -> dict[str, Follow]:
@@ -61,6 +63,7 @@ def console_topics() -> dict[str, Follow]:
     from dari.console.topics.clients import follow_clients
     from dari.console.topics.crab_endpoint import follow_crab_endpoint
     from dari.console.topics.hub import follow_hub
+    from dari.console.topics.panes import follow_pane, follow_panes
     from dari.console.topics.proxy import follow_proxy
     from dari.console.topics.rules import follow_rules
     from dari.console.topics.servers import follow_server_log, follow_servers
@@ -77,6 +80,8 @@ def console_topics() -> dict[str, Follow]:
         "rules": follow_rules,
         "servers": follow_servers,
         "server-log": follow_server_log,
+        "pane": follow_pane,
+        "panes": follow_panes,
     }
 
 
