@@ -125,3 +125,14 @@ async def test_servers_of_other_programs_are_copied_with_their_conflicts_decided
     assert set(reply["names"]) == {"search", "mine-cursor", "docs"} == set(written(place)) - {"mine", "clock"}
     assert any("in the clear" in note for note in reply["notes"])
     assert written(place)["search"]["env"] == {"SEARCH_KEY": "abcdefgh"}
+
+
+async def test_somebody_who_works_in_their_home_finds_each_server_once(place: Place) -> None:
+    (place.home / ".cursor").mkdir()
+    (place.home / ".cursor/mcp.json").write_text('{"mcpServers": {"docs": {"command": "docs-mcp"}}}')
+    place.root = place.home
+    async with servers_page(place) as page:
+        (found,) = (await page.call("review_import"))["candidates"]
+        assert (found["name"], found["status"]) == ("docs", "new")
+        await page.call("import_servers", choices=[{"ref": found["ref"], "name": "docs"}])
+    assert written(place)["docs"] == {"id": "docs", "command": "docs-mcp"}

@@ -55,6 +55,13 @@ PROGRAMS: tuple[ProgramName, ...] = (
 
 def source_files(program: ProgramName, around: ClientEnvironment) -> tuple[ImportSource, ...]:
     """The files of one program, whether they exist or not; the ones of the project first."""
+    found = _all_files(program, around)
+    own = {one.path for one in found if one.project is None}
+    # Somebody who works in their home has one file, which is their own.
+    return tuple(one for one in found if one.project is None or one.path not in own)
+
+
+def _all_files(program: ProgramName, around: ClientEnvironment) -> tuple[ImportSource, ...]:
     home, cwd = around.home, around.cwd
     support = _support(around)
     match program:

@@ -107,7 +107,7 @@ export function toolsTab({ panel, name, signal, card }) {
     if (head.contains(search)) replace(head.lastChild, t("servers.tools.count", { on: count(tools.filter((one) => one.state === "on").length), all: count(tools.length) }));
     keyed(list, found, (one) => one.name, (one) => {
       const label = cleanText(one.name, 200);
-      const box = toggle({ label, checked: one.state !== "off", onChange: (on) => turn([one], on) });
+      const box = toggle({ label, checked: one.state !== "off", onChange: (on) => turn(tools.filter((now) => now.name === one.name), on) });
       box.disabled = card()?.is_writable === false;
       const el = h("li", { class: "row top server-tool" }, box, h("div", { class: "grow" },
         h("div", { class: "row wrap" }, h("bdi", { class: "mono" }, label), one.shown_as !== one.name ? h("span", { class: "muted small" }, `→ ${cleanText(one.shown_as, 100)}`) : null,

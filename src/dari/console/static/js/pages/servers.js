@@ -83,7 +83,7 @@ export function mount(root, { route, signal }) {
     const choice = h("select", { class: "select", "aria-label": t("servers.state") }, FILTERS.map((one) => h("option", { value: one }, t(`servers.show.${one}`))));
     const total = h("span", { class: "muted small", role: "status", data: { state: "count" } });
     const trouble = h("ul", { class: "stack tight small error", "aria-label": t("servers.problems") });
-    const grid = h("div", { class: "grid servers-grid", role: "list", "aria-label": t("servers.title") });
+    const grid = h("ul", { class: "grid servers-grid", "aria-label": t("servers.title") });
     const empty = h("div");
     const more = h("div", { class: "servers-more" });
     const near = new IntersectionObserver((entries) => entries.some((one) => one.isIntersecting) && shown < matching().length && ((shown += CHUNK), draw()), { rootMargin: "600px" });
@@ -149,7 +149,7 @@ export function mount(root, { route, signal }) {
       facts: h("p", { class: "row wrap small muted" }), error: h("p", { class: "small error clamp" }),
     };
     parts.toggle = toggle({ label: t("servers.enable", { name }), checked: card.enabled !== false, onChange: (on) => switchServer(card.name, on) });
-    const el = h("article", { class: "card server-card", role: "listitem", data: { name } },
+    const el = h("li", { class: "card server-card", data: { name } },
       h("div", { class: "row" }, parts.dot, h("h2", { class: "grow ellipsis" }, h("a", { href: serverPath(card.name) }, h("bdi", {}, name))), parts.badge, parts.toggle),
       parts.address, parts.facts, parts.error);
     el.parts = parts;
