@@ -43,8 +43,8 @@ async def test_what_runs_is_shown_and_leads_to_its_page(console_page: Page, hub:
     await expect(runs.locator("[data-id=hub]")).to_have_attribute("data-state", "ok")
     await expect(runs.locator("[data-id=hub]")).to_contain_text(hub.origin)
     await expect(runs.locator("[data-id=waiting]")).to_contain_text("0")
-    await runs.get_by_role("link", name="crabd").click()
-    await expect(console_page).to_have_url(re.compile("/traffic$"))
+    await runs.get_by_role("link", name="kebabd").click()
+    await expect(console_page).to_have_url(re.compile("/knowledge$"))
 
 
 async def test_an_agent_gets_a_token_of_its_own_and_the_mark_turns_green_at_its_first_call(

@@ -139,7 +139,7 @@ export function agentsCard() {
       el.dataset.state = clients.length ? "some" : "none";
       if (!clients.length) return replace(body, emptyState({ icon: "link", title: t("home.agents.none"), body: t("home.agents.none.body") }));
       const head = ["home.agent", "home.agent.token", "home.agent.sessions", "home.agent.calls", "home.agent.first", "home.agent.last"];
-      replace(body, h("table", { class: "table" },
+      replace(body, h("table", { class: "table", "aria-labelledby": "home-agents" },
         h("thead", {}, h("tr", {}, head.map((key, at) => h("th", { scope: "col", class: at === 2 || at === 3 ? "num" : null }, t(key))))),
         h("tbody", {}, clients.map((one) => h("tr", { data: { who: one.who } },
           h("th", { scope: "row" }, h("span", { class: "row" }, dot(one.sessions ? "ok" : "off", t(one.sessions ? "home.agent.here" : "home.agent.away")), h("bdi", {}, cleanText(one.name, 60) || t("home.agent.unnamed")))),

@@ -37,7 +37,6 @@ export function crabCard(signal) {
     } catch (failure) {
       draw((await live.call("dari_crab_endpoint_status")).value);
       toastError(failure);
-      throw failure;
     }
   }
 

@@ -108,6 +108,6 @@ export function tokensPanel(signal) {
   }, { signal });
   const head = ["client", "may", "made.on", "used", "sessions", "secret", "actions"];
   return [h("p", { class: "muted" }, t("settings.tokens.body")), form,
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("settings.tokens") }, h("table", { class: "table" },
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": t("settings.tokens") }, h("table", { class: "table", "aria-label": t("settings.tokens") },
       h("thead", {}, h("tr", {}, head.map((key) => h("th", { scope: "col", class: key === "sessions" ? "num" : null }, t(`settings.token.${key}`))))), rows))];
 }

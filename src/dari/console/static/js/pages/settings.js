@@ -39,12 +39,12 @@ export function mount(root, { route, signal }) {
 }
 
 function policiesPanel(signal) {
-  const body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("settings.policies") });
+  const body = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": t("settings.policies") });
   const kinds = { "in force": "ok", "not there": "", untrusted: "warn", broken: "bad" };
   async function load() {
     try {
       const { files } = (await live.call("dari_policies", {}, { signal })).value;
-      replace(body, h("table", { class: "table" },
+      replace(body, h("table", { class: "table", "aria-label": t("settings.policies") },
         h("thead", {}, h("tr", {}, ["part", "file", "state", "says"].map((key) => h("th", { scope: "col" }, t(`settings.policy.${key}`))))),
         h("tbody", {}, files.map((one) => h("tr", { data: { part: one.part, state: one.state } },
           h("th", { scope: "row" }, t(`settings.part.${one.part}`)),
