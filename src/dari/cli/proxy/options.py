@@ -150,6 +150,7 @@ _MEMBERS = {
     "errors": "has_error",
     "event": "event",
     "process": "process",
+    "query": "query",
 }
 
 
@@ -167,6 +168,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument("--errors", action="store_true", default=None, help="failed, or answered with 400 or above")
     chosen.add_argument("--event", help="upstream, tunnel, map_local, map_remote, blocked, fault, upstream_error …")
     chosen.add_argument("--process", metavar="NAME", help="in the name of the process that asked, or its pid")
+    chosen.add_argument("--query", metavar="FILTER", help="as in the console: 'host:a.test -status:2xx time:>500ms'")
 
 
 def filter_of(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -50,6 +51,8 @@ class TrafficFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     event: str | None = None
     process: str | None = None
     """In the name of the process, or its pid."""
+    query: str | None = None
+    """A filter as a person types it: `dari.proxy.query.language`."""
 
 
 def is_error(flow: Flow) -> bool:
@@ -97,6 +100,8 @@ def test_of(wanted: TrafficFilter, bodies: BodyStore | None = None, redactor: Re
         tests.append(_header_test(wanted.header_contains.lower(), redactor))
     if wanted.body_contains is not None:
         tests.append(_body_test(wanted.body_contains.lower(), bodies, redactor))
+    if wanted.query is not None:
+        tests.append(_language().test_of(wanted.query, bodies, redactor))
     return lambda flow: all(test(flow) for test in tests)
 
 
@@ -116,7 +121,17 @@ def sql_of(wanted: TrafficFilter) -> tuple[str, list[Any]]:
         ranges = status_ranges(wanted.status)
         conditions.append("(" + " OR ".join("status BETWEEN ? AND ?" for _ in ranges) + ")")
         values += [bound for pair in ranges for bound in pair]
+    if wanted.query is not None:
+        condition, more = sql_of(_language().narrow(wanted.query))
+        conditions.append(condition)
+        values += more
     return " AND ".join(conditions) or "1", values
+
+
+def _language() -> ModuleType:
+    from dari.proxy.query import language  # it is made of the conditions here
+
+    return language
 
 
 def columns_of(flow: Flow) -> tuple[int, int, str, int | None]:

@@ -35,6 +35,10 @@ Host = Annotated[str, Meta(description="host, with its sub-domains")]
 Methods = Annotated[str, Meta(description="GET, or GET,POST")]
 Statuses = Annotated[str | int, Meta(description="404, 4xx, 400-499, or several with commas")]
 UrlText = Annotated[str, Meta(description="text in the URL")]
+Query = Annotated[
+    str,
+    Meta(description="filter with or, - and (): host:a.test -status:2xx time:>500ms is:error rule:* type:json text"),
+]
 SinceMs = Annotated[int, Meta(description="began at or after this Unix time in ms")]
 HasError = Annotated[bool, Meta(description="failed, or status 400 and above")]
 

@@ -36,6 +36,7 @@ from dari.proxy.tools.arguments import (
     Host,
     HttpMethod,
     Methods,
+    Query,
     Records,
     RemovedHeaders,
     RequestId,
@@ -133,6 +134,7 @@ class TrafficTools:
         event: Annotated[str, Meta(description="upstream, map_local, map_remote, tunnel, upstream_error, …")]
         | None = None,
         process: Annotated[str, Meta(description="client's process name or pid")] | None = None,
+        query: Query | None = None,
         fields: Fields | None = None,
         limit: Annotated[
             int, Meta(description="requests on a page", extra_json_schema={"minimum": 1, "maximum": MAX_LIMIT_FLOWS})
@@ -156,6 +158,7 @@ class TrafficTools:
             has_error=has_error,
             event=event,
             process=process,
+            query=query,
         )
         most = max(clamp("limit", limit, MAX_LIMIT_FLOWS), 1)
         return await self._traffic.search(conditions, most, cursor, fields, token_budget)
@@ -252,6 +255,7 @@ class HarTools:
         url_contains: UrlText | None = None,
         since_unix_ms: SinceMs | None = None,
         has_error: HasError | None = None,
+        query: Query | None = None,
         limit: Annotated[int, Meta(ge=1, le=100_000, description="requests at most, newest first")] = DEFAULT_HAR_FLOWS,
         include_bodies: Annotated[bool, Meta(description="false leaves bodies out")] = True,
         overwrite: Annotated[bool, Meta(description="replace a file that exists")] = False,
@@ -264,6 +268,7 @@ class HarTools:
             url_contains=url_contains,
             since_unix_ms=since_unix_ms,
             has_error=has_error,
+            query=query,
         )
         return await self._traffic.export_har(path, conditions, limit, include_bodies, overwrite)
 
