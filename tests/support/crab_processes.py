@@ -7,15 +7,17 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 from dari.daemon.lock import lock_holder
 from dari.proxy.daemon import CrabPaths
 from tests.support.daemons import wait_until_unlocked
+from tests.support.waiting import until
 from tests.support.wire import ROOT, DemoProcess, HttpWire
 
 CRAB_MCP = (sys.executable, "-m", "dari.cli.crab_mcp")
@@ -110,6 +112,17 @@ async def crab_mcp(
         yield server
     finally:
         await server.close()
+
+
+async def until_on_disk(run_dir: Path, flows: int) -> None:
+    """Flows are written a few times a second: what a kill must not lose has to be there first."""
+    database = CrabPaths(run_dir).state_dir / "traffic" / "traffic.db"
+
+    def count() -> int:
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM flows").fetchone()[0])
+
+    await until(lambda: count() >= flows)
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ settings     listen address, inspection, throttle, allowlist, transparent mode, 
 ca           the CA: generate, status, export
 rules        the original's four kinds, and all kinds by id
 traffic      log, search, wait, bodies, diff, replay, HAR
+table        rows of requests for a page, and their changes
 breakpoints  what is held, resume
 health       ping, version, doctor
 """
@@ -29,6 +30,7 @@ from dari.errors import DariError, Denied, NotFound
 from dari.proxy.api.breakpoints import BreakpointsApi
 from dari.proxy.api.ca import CaApi
 from dari.proxy.api.control import ControlApi
+from dari.proxy.api.flow_table import FlowTableApi
 from dari.proxy.api.health import HealthApi
 from dari.proxy.api.rules import RulesApi
 from dari.proxy.api.settings import SettingsApi
@@ -79,6 +81,7 @@ class ProxyService:
     ca: CaApi
     rules: RulesApi
     traffic: TrafficApi
+    table: FlowTableApi
     breakpoints: BreakpointsApi
     health: HealthApi
     rpc: Rpc
@@ -97,6 +100,7 @@ def local_service(runtime: ProxyRuntime, socket: Path | None = None) -> ProxySer
         hide_secrets_of(CaApi(runtime)),
         hide_secrets_of(RulesApi(runtime)),
         hide_secrets_of(TrafficApi(runtime)),
+        hide_secrets_of(FlowTableApi(runtime)),
         hide_secrets_of(runtime.breakpoints),
         hide_secrets_of(HealthApi(runtime, socket)),
     )
@@ -129,6 +133,7 @@ def remote_service(client: DaemonClient) -> ProxyService:
         ca=make_stub(CaApi, client),
         rules=make_stub(RulesApi, client),
         traffic=make_stub(TrafficApi, client),
+        table=make_stub(FlowTableApi, client),
         breakpoints=make_stub(BreakpointsApi, client),
         health=make_stub(HealthApi, client),
         rpc=rpc,

@@ -50,12 +50,17 @@ class Recorder:
         self._open: dict[int, Flow] = {}
         if store is not None:
             store.last_seq = lambda: ring.last_seq
-            store.open_flows = lambda: list(self._open.values())
+            store.open_flows = lambda: self.open_flows
 
     @property
     def spools(self) -> bool:
         """Whether `body` wants to be called."""
         return self._bodies is not None and self.keeps_bodies and self.is_on
+
+    @property
+    def open_flows(self) -> list[Flow]:
+        """The requests that still run, the oldest first."""
+        return list(self._open.values())
 
     def began(self, flow: Flow) -> None:
         """The request's head is known."""

@@ -59,6 +59,9 @@ class Ring:
         self.last_seq = last_seq
         self.on_finished: list[Callable[[Slot], None]] = []
         """Called with each flow that ends. Empty most of the time: a wait adds itself."""
+        self.on_change: list[Callable[[], None]] = []
+        """Called when a flow begins or ends and when all is cleared; likewise empty most of the time."""
+        self.clears = 0
         self._slots: dict[int, Slot] = {}
         self._seqs: list[int] = []
         self._marks: list[Mark] = []
@@ -75,6 +78,8 @@ class Ring:
         self._marks.append(slot)
         if len(self._marks) > self._trim_at:
             self._trim()
+        if self.on_change:
+            self._note_change()
 
     def finished(self, flow: Flow) -> None:
         slot = self._slots.get(flow.id)
@@ -91,6 +96,8 @@ class Ring:
         if self.on_finished:
             for listener in tuple(self.on_finished):
                 listener(slot)
+        if self.on_change:
+            self._note_change()
 
     def note(self, message: str, level: int = 2) -> None:
         """Add a line of text to the log."""
@@ -127,7 +134,18 @@ class Ring:
         self._seqs.clear()
         self._marks.clear()
         self._trim_at = self._block
+        self.clears += 1
+        self._note_change()
         return gone
+
+    @property
+    def oldest_seq(self) -> int:
+        """The lowest number that is still there; the next one when there is none."""
+        return self._seqs[0] if self._seqs else self.last_seq + 1
+
+    def _note_change(self) -> None:
+        for listener in tuple(self.on_change):
+            listener()
 
     def _trim(self) -> None:
         excess = len(self._slots) - self.capacity
