@@ -40,6 +40,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     from dari.console.tools.server_import import server_toolkits
     from dari.console.tools.terminals import TerminalTools
     from dari.console.tools.tokens import TokenTools
+    from dari.console.tools.traffic import TrafficPageTools
 
     yield HubTools(backends)
     yield ApprovalTools(backends)
@@ -53,6 +54,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     yield ProxyPageTools(backends)
     yield from server_toolkits(backends)
     yield TerminalTools(backends)
+    yield TrafficPageTools(backends)
 
 
 def console_topics() -> dict[str, Follow]:
@@ -67,6 +69,7 @@ def console_topics() -> dict[str, Follow]:
     from dari.console.topics.proxy import follow_proxy
     from dari.console.topics.rules import follow_rules
     from dari.console.topics.servers import follow_server_log, follow_servers
+    from dari.console.topics.traffic import follow_traffic
 
     return {
         "hub": follow_hub,
@@ -82,6 +85,7 @@ def console_topics() -> dict[str, Follow]:
         "server-log": follow_server_log,
         "pane": follow_pane,
         "panes": follow_panes,
+        "traffic": follow_traffic,
     }
 
 
