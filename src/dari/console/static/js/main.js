@@ -6,6 +6,7 @@ import { keys, palette, startKeys } from "./lib/keys.js";
 import { live } from "./lib/live.js";
 import { go, onRoute, route, startRouting } from "./lib/route.js";
 import { applyTheme, switchTheme } from "./lib/theme.js";
+import { loadStyle } from "./lib/style.js";
 import { openPalette, searchButton, showKeys } from "./parts/palette.js";
 import { toast } from "./parts/toast.js";
 import { emptyState } from "./parts/widgets.js";
@@ -108,17 +109,6 @@ async function show() {
 
 function showTitle() {
   document.title = shown.name ? `${text(t(`nav.${shown.name}`))} · Dari` : "Dari";
-}
-
-const styles = new Map();
-
-function loadStyle(name) {
-  if (!styles.has(name)) {
-    styles.set(name, new Promise((resolve, reject) => {
-      document.head.append(h("link", { rel: "stylesheet", href: new URL(`../css/${name}`, import.meta.url), on: { load: resolve, error: () => reject(new Error(name)) } }));
-    }));
-  }
-  return styles.get(name);
 }
 
 export function showWaiting(n) {
