@@ -10,7 +10,7 @@ import pytest
 from dari.console.static_files import FOLDER, find_file, version
 
 SCRIPTS = sorted(FOLDER.rglob("*.js"))
-MAX_GZIPPED_BYTES = 90_000
+MAX_PAGE_BYTES = 60_000
 _SINKS = re.compile(
     r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|eval\(|new Function|setAttribute\(\s*[\"']style)"
 )
@@ -31,9 +31,26 @@ def test_no_file_names_another_host(name: str) -> None:
     assert hosts <= {"www.w3.org", "127.0.0.1", "localhost", "example.com"}
 
 
-def test_all_of_it_is_small() -> None:
-    files = [find_file(str(path.relative_to(FOLDER))) for path in FOLDER.rglob("*") if path.is_file()]
-    assert sum(len(file.gzipped) for file in files if file is not None) < MAX_GZIPPED_BYTES
+def imports_of(*starts: str) -> set[Path]:
+    """These modules with all that they import when they are loaded."""
+    wanted: set[Path] = set()
+    queue = [FOLDER / "js" / start for start in starts]
+    while queue:
+        path = queue.pop().resolve()
+        if path not in wanted:
+            wanted.add(path)
+            found = re.findall(r'^(?:import|export) [^;]*?from "(\.[^"]+)";', path.read_text(), re.M | re.S)
+            queue += [path.parent / name for name in found]
+    return wanted
+
+
+@pytest.mark.parametrize("page", sorted(path.stem for path in (FOLDER / "js" / "pages").glob("*.js")))
+def test_what_a_page_loads_with_its_frame_is_small(page: str) -> None:
+    scripts = imports_of("main.js", f"pages/{page}.js")
+    styles = re.search(r"css = \[([^\]]*)\]", (FOLDER / "js" / "pages" / f"{page}.js").read_text())
+    loaded = [*names(list(scripts)), "index.html", "app.css"]
+    loaded += [f"css/{name}" for name in re.findall(r'"([^"]+)"', styles[1] if styles else "")]
+    assert sum(len(file.gzipped) for name in loaded if (file := find_file(name))) < MAX_PAGE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -85,16 +102,7 @@ def test_every_text_that_a_script_asks_for_is_there() -> None:
 
 
 def test_the_page_asks_at_once_for_every_module_of_its_frame() -> None:
-    wanted, queue = set(), [FOLDER / "js" / "main.js"]
-    while queue:
-        path = queue.pop()
-        if path in wanted:
-            continue
-        wanted.add(path)
-        queue += [
-            (path.parent / name).resolve()
-            for name in re.findall(r'^(?:import|export) .*?from "(\.[^"]+)";', path.read_text(), re.M)
-        ]
+    wanted = imports_of("main.js")
     preloaded = re.findall(r'modulepreload" href="/static/([^"]+)"', (FOLDER / "index.html").read_text())
     assert set(names(list(wanted))) == {*preloaded, "js/main.js"}
 
