@@ -41,7 +41,7 @@ async def shown_secret(place: Locator) -> str:
 async def test_what_runs_is_shown_and_leads_to_its_page(console_page: Page, hub: ConsoleHub) -> None:
     runs = console_page.get_by_role("list", name="What runs")
     await expect(runs.locator("[data-id=hub]")).to_have_attribute("data-state", "ok")
-    await expect(runs.locator("[data-id=hub]")).to_contain_text(hub.origin)
+    await expect(console_page.locator(".page-head")).to_contain_text(hub.url)
     await expect(runs.locator("[data-id=waiting]")).to_contain_text("0")
     await runs.get_by_role("link", name="kebabd").click()
     await expect(console_page).to_have_url(re.compile("/knowledge$"))
@@ -123,6 +123,14 @@ async def test_the_doctor_names_what_is_wrong_and_the_next_step(person: Person, 
     (hub.home / "token").chmod(0o600)
     await doctor.get_by_role("button", name="Check again").click()
     await expect(doctor.locator("[data-check=token]")).to_have_attribute("data-state", "ok")
+
+
+async def test_calls_and_load_are_drawn(console_page: Page, agent: Agent) -> None:
+    await agent.call("dari_ping")
+    load = card(console_page, "Load")
+    await expect(load).to_have_attribute("data-state", "ready")
+    await expect(load.get_by_role("img", name=re.compile("^Processor load of hub"))).to_be_visible()
+    await expect(load.get_by_role("img", name=re.compile("^Calls in the last hour"))).to_be_visible()
 
 
 async def test_lines_574_to_580_the_toggle_its_endpoint_token_port_state_and_guide(person: Person) -> None:

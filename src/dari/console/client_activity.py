@@ -17,7 +17,7 @@ from dari.core.context import MAX_CLIENT_NAME_CHARS
 
 if TYPE_CHECKING:
     from dari.core.audit.log import AuditLog
-    from dari.core.audit.record import PendingRecord
+    from dari.core.audit.record import AuditRecord
     from dari.mcp.server import Server
 
 MAX_CLIENTS = 500
@@ -54,18 +54,17 @@ class ClientActivity:
         self._servers = servers
         self._calls: dict[str, ClientState] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: Callable[[], None] = lambda: None
         self.changed = asyncio.Event()
 
     def start(self) -> None:
         """Count from here on."""
         self._loop = asyncio.get_running_loop()
         if (log := self._audit()) is not None:
-            log.on_written.append(self._take)
+            self._stop = log.subscribe(self._take)
 
     def stop(self) -> None:
-        log = self._audit() if self._loop is not None else None
-        if log is not None and self._take in log.on_written:
-            log.on_written.remove(self._take)
+        self._stop()
 
     def clients(self) -> list[ClientState]:
         """The one that called last comes first."""
@@ -80,9 +79,9 @@ class ClientActivity:
                 found[who] = replace(state, sessions=state.sessions + 1)
         return sorted(found.values(), key=lambda one: (-one.last_call_unix, one.who))[:MAX_CLIENTS]
 
-    def _take(self, batch: Sequence[PendingRecord]) -> None:
+    def _take(self, batch: Sequence[AuditRecord]) -> None:
         """Called by the thread that writes the log."""
-        calls = [(each.who, each.at) for each in batch if each.kind == "call" and _is_agent(each.who)]
+        calls = [(each.who, each.at.timestamp()) for each in batch if each.kind == "call" and _is_agent(each.who)]
         if not calls or self._loop is None:
             return
         try:

@@ -79,8 +79,6 @@ class RecordWriter:
         self._done = threading.Condition()
         self._asked = self._answered = 0
         self._thread: threading.Thread | None = None
-        self.on_written: list[Callable[[Sequence[PendingRecord]], None]] = []
-        """Called by the thread with each batch that is on its way to the disk; they only enqueue."""
 
     @property
     def queued(self) -> int:
@@ -211,9 +209,6 @@ class RecordWriter:
             self._sink.write(batch)
         for _ in batch:
             self._queue.popleft()
-        if batch:
-            for tell in list(self.on_written):
-                tell(batch)
         if must_sync or self._sink.sync_in_s() == 0:
             self._sink.sync()
 

@@ -35,7 +35,7 @@ export function connectCard({ route, signal }) {
   const select = h("select", { class: "select grow", on: { change: () => setQuery({ token: select.value }) } });
   const make = h("button", { class: "btn", type: "button", on: { click: create } }, icon("plus"), h("span", {}));
   const secret = secretField({ label: t("home.token"), load: async () => (await live.call("dari_tokens_show", { name: view.token })).value.secret });
-  const tokenRow = h("div", { class: "stack tight" }, h("div", { class: "row wrap end" }, field(t("home.token"), select, t("home.token.help")), make), secret);
+  const tokenRow = h("div", { class: "stack tight" }, field(t("home.token"), select, t("home.token.help")), h("div", { class: "row wrap" }, secret, make));
   const clientTabs = tabs({ label: t("home.clients"), items: Object.entries(CLIENTS).map(([id, one]) => ({ id, label: one.title })), current: view.client, onSelect: (id) => setQuery({ client: id, token: null, via: null }) });
   const via = h("div", { class: "row", role: "group", "aria-label": t("home.via") });
   const snippet = h("div", { class: "stack tight home-snippet" });
@@ -131,7 +131,7 @@ export function connectCard({ route, signal }) {
 
 /** Which agents there are, and when they called. */
 export function agentsCard() {
-  const body = h("div", { class: "scroll" });
+  const body = h("div", { class: "scroll", tabindex: "0", role: "group", "aria-labelledby": "home-agents" });
   const el = h("section", { class: "card", "aria-labelledby": "home-agents" }, h("h2", { id: "home-agents" }, t("home.agents")), body);
   return {
     el,

@@ -30,6 +30,7 @@ export function crabCard(signal) {
   async function set(isOn) {
     error.hidden = true;
     el.dataset.state = "busy";
+    replace(status, badge(t("home.crab.busy"), "info"));
     try {
       const number = Number(port.value) || 0;
       const { value } = await live.call(isOn ? "dari_crab_endpoint_start" : "dari_crab_endpoint_stop", isOn ? { port: number } : {});

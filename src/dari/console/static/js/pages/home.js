@@ -9,6 +9,7 @@ import { copyButton, dot } from "../parts/widgets.js";
 import texts from "../texts/home.js";
 import { agentsCard, connectCard } from "./home-connect.js";
 import { crabCard } from "./home-crab.js";
+import { loadCard } from "./home-load.js";
 
 addTexts(texts);
 export const css = ["home.css"];
@@ -17,13 +18,17 @@ const STATES = { ok: "ok", warning: "warn", failed: "bad" };
 
 export function mount(root, { route, signal }) {
   const runs = h("ul", { class: "home-runs", "aria-label": t("home.runs") });
+  const address = h("code", { class: "muted ellipsis" });
   const connect = connectCard({ route, signal });
   const agents = agentsCard();
   const doctor = doctorCard(signal);
   root.append(
-    h("header", { class: "page-head" }, h("h1", {}, t("nav.home"))), runs,
-    h("div", { class: "home-columns" }, h("div", { class: "stack" }, connect.el, agents.el), h("div", { class: "stack" }, doctor.el, crabCard(signal), h("div", { id: "home-charts" }))));
-  live.follow("hub", (state) => drawRuns(runs, state), { signal });
+    h("header", { class: "page-head" }, h("h1", {}, t("nav.home")), address, copyButton(() => address.textContent, t("home.copy.url"))), runs,
+    h("div", { class: "home-columns" }, h("div", { class: "stack" }, connect.el, agents.el), h("div", { class: "stack" }, doctor.el, crabCard(signal), loadCard(signal))));
+  live.follow("hub", (state) => {
+    replace(address, state.url);
+    drawRuns(runs, state);
+  }, { signal });
   live.follow("clients", ({ clients }) => {
     connect.setClients(clients);
     agents.setClients(clients);
@@ -35,17 +40,18 @@ export function mount(root, { route, signal }) {
 function drawRuns(list, state) {
   const daemons = Object.entries(state.daemons).map(([name, isOn]) => ({ id: name, name, href: { crabd: "/traffic", cruxd: "/terminals", kebabd: "/knowledge" }[name], state: isOn ? "ok" : "off", label: t(isOn ? "home.on" : "home.off"), note: t(`home.${name}`) }));
   const items = [
-    { id: "hub", name: "hub", state: "ok", label: t("home.on"), note: state.url, href: null },
+    { id: "hub", name: "hub", state: "ok", label: t("home.on"), note: t("home.hub"), href: null },
     ...daemons,
     { id: "servers", name: t("home.servers"), state: state.servers ? "ok" : "off", label: String(state.servers), note: t("home.servers.note"), href: "/servers" },
     { id: "agents", name: t("home.agents.now"), state: state.agents ? "ok" : "off", label: String(state.agents), note: t("home.agents.note"), href: null },
     { id: "waiting", name: t("home.waiting"), state: state.waiting ? "warn" : "off", label: String(state.waiting), note: t("home.waiting.note"), href: "/approvals" },
   ];
-  keyed(list, items, (one) => one.id, (one) => h("li", { class: "card", data: { id: one.id } }), (el, one) => {
-    el.dataset.state = one.state;
+  keyed(list, items, (one) => one.id, (one) => h("li", { class: "card row", data: { id: one.id } }), (el, one) => {
+    if (el.dataset.state === one.state && el.dataset.label === String(one.label)) return; // keeps the focus of a link
+    Object.assign(el.dataset, { state: one.state, label: String(one.label) });
     const name = h("strong", {}, one.name);
-    replace(el, h("div", { class: "row" }, dot(one.state, one.label), one.href ? h("a", { href: one.href, class: "grow" }, name) : h("span", { class: "grow" }, name), h("span", { class: "muted" }, one.label)),
-      h("p", { class: "muted small ellipsis" }, one.note));
+    replace(el, dot(one.state, one.label), one.href ? h("a", { href: one.href, class: "grow", title: one.note }, name) : h("span", { class: "grow", title: one.note }, name),
+      /^\d+$/.test(one.label) ? h("span", { class: "home-number" }, one.label) : null);
   });
 }
 
