@@ -24,6 +24,15 @@ async def test_a_page_sees_rules_hits_and_the_order_as_they_change(tmp_path: Pat
         assert [(rule.id, rule.hits) for rule in (await page.next()).rules] == [("r2", 0), ("r1", 1)]
 
 
+async def test_a_rule_that_was_removed_and_restored_between_two_looks_is_told_again(tmp_path: Path) -> None:
+    async with console_proxy(tmp_path) as (rig, backends), following(backends, follow_rules) as page:
+        await rig.service.rules.add_map_local_text("/", "x")
+        before = await page.next()
+        await rig.service.rules.remove("r1")
+        await rig.service.rules.restore("r1")
+        assert (await page.next()).rules == before.rules
+
+
 async def test_a_long_text_of_a_rule_is_cut_for_the_list(tmp_path: Path) -> None:
     async with console_proxy(tmp_path) as (rig, backends), following(backends, follow_rules) as page:
         await rig.service.rules.add_map_local_text("/", "x" * 100_000)

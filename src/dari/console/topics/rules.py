@@ -41,19 +41,19 @@ async def follow_rules(
     clock = asyncio.get_running_loop().time
     shown: list[RuleView] = []
     hits: dict[str, int] = {}
-    is_first = True
+    revision = -1
     while True:
         began = clock()
         now = await rules.list()
         took_s = clock() - began
         still = [msgspec.structs.replace(rule, hits=0) for rule in now.rules]
         counted = {rule.id: rule.hits for rule in now.rules}
-        if is_first or still != shown:
-            is_first = False
+        # Also what was removed and brought back between two looks: the page has shown it as gone.
+        if now.revision != revision or still != shown:
             yield RulesState(now.revision, [_shorten(rule) for rule in now.rules])
         elif counted != hits:
             yield RuleHits({rule_id: count for rule_id, count in counted.items() if hits.get(rule_id) != count})
-        shown, hits = still, counted
+        shown, hits, revision = still, counted, now.revision
         await asyncio.sleep(max(LOOK_S, took_s / SHARE_OF_TIME))
 
 

@@ -9,7 +9,7 @@ export default {
     "rules.empty.body": "A rule changes what programs get: answer from a text or file, send requests elsewhere, slow them down, break or hold them. Add one here, or open a request in Traffic and choose “Rule from this request”.",
     "rules.enabled": "Rule {id} is on", "rules.move": "Move rule {id}: arrow up and down", "rules.moved": "Rule {id} is now {place} of {count}",
     "rules.edit": "Edit rule {id}", "rules.remove": "Delete rule {id}", "rules.removed": "Rule {id} deleted", "rules.restored": "Rule {id} is back",
-    "rules.saved": "Rule {id} saved", "rules.added": "Rule {id} added", "rules.hits": "{n} hits", "rules.unchanged": "Nothing was changed",
+    "rules.saved": "Rule {id} saved", "rules.added": "Rule {id} added", "rules.hits": "Hits: {n}", "rules.unchanged": "Nothing was changed",
     "rules.form.new": "New rule", "rules.form.edit": "Rule {id}", "rules.form.flow": "Rule from request {id}", "rules.field.kind": "What it does",
     "rules.field.matcher": "Matches", "rules.field.matcher.help": "Host, host/path, /path or the start of a URL",
     "rules.field.matcher_kind": "Read as", "rules.field.any": "any", "rules.field.on": "Acts on",

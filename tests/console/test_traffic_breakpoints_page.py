@@ -1,0 +1,113 @@
+"""Traffic → Breakpoints: real requests are held, edited, resumed and aborted; a second browser sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks
+from tests.support.console_hub import ConsoleHub
+from tests.support.console_traffic import proxy_user
+from tests.support.hostile_server import MARKUP
+from tests.support.origins.origin import origin
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+FORM = re.compile("^Held (request|response)")
+
+
+async def is_held(page: Page) -> None:
+    await expect(page.get_by_role("form", name=FORM)).to_be_visible()
+
+
+async def test_a_request_is_edited_and_sent_on_while_another_browser_looks(
+    new_person: NewPerson, hub: ConsoleHub
+) -> None:
+    async with origin() as site, proxy_user(hub) as user:
+        one, other = [await (await new_person()).open("/traffic/breakpoints") for _ in range(2)]
+        await expect(one.get_by_role("heading", name="Nothing is held")).to_be_visible()
+        await user.add("breakpoint", site.url("/"))
+        headers = {"Authorization": "Bearer s3cret-value-123", "X-Old": "1"}
+        asking = asyncio.ensure_future(user.http.post(site.url("/a"), headers=headers, content="old"))
+        for page in (one, other):
+            await is_held(page)
+            await expect(page.get_by_text(re.compile(r"^\d+ s left$")).first).to_be_visible()
+        form = one.get_by_role("form", name=FORM)
+        lines = await form.get_by_label("Headers").input_value()
+        assert "s3cret" not in lines
+        await form.get_by_label("Headers").fill(lines.lower().replace("x-old: 1", "x-new: 2"))
+        await form.get_by_label("URL").fill(site.url("/b"))
+        await form.get_by_label("Body", exact=True).fill("new")
+        await one.keyboard.press("Control+Enter")
+        assert (await asking).status_code == 200
+        seen = site.requests[0]
+        assert seen.head.startswith(b"POST /b ") and seen.body == b"new"
+        assert (seen.header("x-new"), seen.header("x-old")) == ("2", None)
+        assert seen.header("authorization") == "Bearer s3cret-value-123"
+        for page in (one, other):
+            await expect(page.get_by_role("heading", name="Nothing is held")).to_be_visible()
+
+
+async def test_a_response_gets_another_status_and_body(person: Person, hub: ConsoleHub) -> None:
+    async with origin() as site, proxy_user(hub) as user:
+        await user.add("breakpoint", site.url("/"), on="response")
+        page = await person.open("/traffic/breakpoints")
+        asking = asyncio.ensure_future(user.get(site.url("/")))
+        await is_held(page)
+        await page.get_by_label("Status").fill("404")
+        await page.get_by_label("Body", exact=True).fill("gone")
+        await page.get_by_role("button", name="Resume").click()
+        answer = await asking
+        assert (answer.status_code, answer.text) == (404, "gone")
+
+
+async def test_a_wrong_edit_is_told_and_the_request_still_waits_until_it_is_aborted(
+    person: Person, hub: ConsoleHub
+) -> None:
+    async with origin() as site, proxy_user(hub) as user:
+        await user.add("breakpoint", site.url("/"))
+        page = await person.open("/traffic/breakpoints")
+        asking = asyncio.ensure_future(user.get(site.url("/")))
+        await is_held(page)
+        await page.get_by_label("URL").fill("nowhere")
+        await page.get_by_role("button", name="Resume").click()
+        await expect(page.get_by_text("url must be an absolute http or https URL")).to_be_visible()
+        await is_held(page)
+        await page.get_by_role("button", name="Abort").click()
+        assert (await asking).status_code == 502
+        assert site.requests == []
+
+
+async def test_edits_of_what_somebody_else_resumed_are_said_to_be_lost(person: Person, hub: ConsoleHub) -> None:
+    async with origin() as site, proxy_user(hub) as user:
+        await user.add("breakpoint", site.url("/"))
+        page = await person.open("/traffic/breakpoints")
+        asking = asyncio.ensure_future(user.get(site.url("/")))
+        await is_held(page)
+        await page.get_by_label("URL").fill(site.url("/mine"))
+        (held,) = (await user.agent.call("crab_breakpoints_list"))["held"]
+        await user.agent.call("crab_breakpoints_resume", id=held["id"])
+        await expect(page.get_by_text("Your edits were not sent")).to_be_visible()
+        assert (await asking).status_code == 200
+
+
+async def test_what_is_held_fits_every_look_and_a_phone(person: Person, new_person: NewPerson, hub: ConsoleHub) -> None:
+    async with origin() as site, proxy_user(hub) as user:
+        await user.add("breakpoint", site.url("/"))
+        asking = [
+            asyncio.ensure_future(user.http.post(site.url(f"/{path}"), content=MARKUP, headers={"X-Mark": MARKUP}))
+            for path in ("a", "a-much-longer-path/" * 6)
+        ]
+        page = await person.open("/traffic/breakpoints")
+        await is_held(page)
+        async for _ in looks(page):
+            await axe(page)
+        phone = await (await new_person(size=PHONE)).open("/traffic/breakpoints")
+        await is_held(phone)
+        await has_no_sideways_scroll(phone)
+        assert await page.evaluate("window.hacked") is None
+        for held in (await user.agent.call("crab_breakpoints_list"))["held"]:
+            await user.agent.call("crab_breakpoints_resume", id=held["id"], abort=True)
+        assert {(await one).status_code for one in asking} == {502}
