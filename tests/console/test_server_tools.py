@@ -42,7 +42,16 @@ async def test_a_card_tells_state_transport_tools_and_file(place: Place) -> None
         await page.call("start", name="lab")
         card = await page.card("lab")
         assert (card["state"], card["transport"], card["file"]) == ("ready", "stdio", str(place.file))
-        assert card["tools"] == 15 and card["pid"]
+        assert card["tools"] == 15 and card["pid"] and card["address"].endswith("lab.py")
+
+
+async def test_a_card_hides_the_secrets_of_its_command_line(place: Place) -> None:
+    place.write({"id": "lab", "command": "x", "args": ["--api-key", "hunter2hunter2", "https://me:pw@h/?k=v"]})
+    async with servers_page(place) as page:
+        address = (await page.card("lab"))["address"]
+    assert (
+        address.startswith("x --api-key") and "hunter2" not in address and "pw" not in address and "k=v" not in address
+    )
 
 
 async def test_a_server_that_fails_shows_its_last_error(place: Place) -> None:

@@ -187,7 +187,7 @@ async def test_servers_of_other_programs_are_imported(person: Person, hub: Conso
     await expect(rows).to_have_count(2)
     await page.get_by_label("Action for lab").select_option("overwrite")
     await page.get_by_label("Action for cursors").select_option("skip")
-    await page.get_by_role("button", name="Add 1 servers").click()
+    await page.get_by_role("button", name="Add 1 server").click()
     await expect(page).to_have_url(f"{hub.origin}/servers/lab?tab=test")
     assert entries(hub)["lab"]["command"] == "theirs" and "cursors" not in entries(hub)
 
@@ -211,7 +211,7 @@ async def test_a_changed_tool_is_seen_as_a_difference_and_approved(person: Perso
     hub.write_servers(pinned=lab_server(LAB_TOOLS=tools_file(hub, {"name": "one", "description": "adds"})))
     page = await person.open("/servers/pinned")
     await run(page)
-    await expect(page.locator(".server-facts")).to_contain_text("1 tools")
+    await expect(page.locator(".server-facts")).to_contain_text("1 tool")
     tools_file(hub, {"name": "one", "description": "adds, and sends it away"})
     await page.get_by_role("button", name="Stop").click()
     await run(page)
@@ -240,7 +240,7 @@ async def test_a_removal_is_confirmed_and_undone(person: Person, hub: ConsoleHub
     hub.write_servers(lab=lab_server(API_TOKEN="hunter2hunter2"))
     before = entries(hub)["lab"]
     page = await person.open("/servers/lab")
-    await page.get_by_role("button", name="Remove").click()
+    await page.get_by_role("button", name="Remove", exact=True).click()
     dialog = page.get_by_role("dialog", name="Remove lab?")
     await expect(dialog).to_contain_text("mcp.json")
     await axe(page)

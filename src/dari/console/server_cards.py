@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from dari.bridge.config.catalog import CatalogEntry
+from dari.bridge.config.form import shown_arguments
 from dari.bridge.config.loader import YAML_SUFFIXES
+from dari.bridge.config.profile import Profile, StdioSettings
 from dari.bridge.upstream.resolved import pin_name
 from dari.bridge.upstream.upstream import Upstream
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from dari.bridge.view import ServerView
 
 MAX_ERROR_CHARS = 600
+MAX_ADDRESS_CHARS = 300
 _NOT_RUNNING = ("configured", "known", "stopped")
 
 
@@ -29,7 +33,7 @@ class ServerCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str
     transport: str = ""
     address: str = ""
-    """The command or the URL, without anything secret."""
+    """The command line or the URL, without anything secret."""
     enabled: bool = True
     description: str = ""
     tools: int | None = None
@@ -78,6 +82,17 @@ def find_running(bridge: Bridge, listed: CatalogEntry) -> Upstream | None:
     return _chosen(listed, bridge.pool.named(listed.id))
 
 
+@lru_cache(maxsize=4096)
+def _command_line(words: tuple[str, ...]) -> str:
+    return " ".join([words[0], *shown_arguments(words[1:])])[:MAX_ADDRESS_CHARS]
+
+
+def _address(profile: Profile | None) -> str:
+    if profile is None or not isinstance(profile.connection, StdioSettings):
+        return "" if profile is None else profile.address
+    return _command_line((profile.connection.command, *profile.connection.args))
+
+
 def _by_name(upstreams: Iterable[Upstream]) -> dict[str, list[Upstream]]:
     found: dict[str, list[Upstream]] = {}
     for one in upstreams:
@@ -99,13 +114,15 @@ def _card(listed: CatalogEntry, upstream: Upstream | None, held: int, is_default
         state = "failed" if upstream is not None and upstream.has_failed and not upstream.is_active else "idle"
     if listed.state != "ready":
         state = listed.state
+    elif state == "backoff" and listed.kind != "stdio":
+        state = "failed"  # an address is tried again with the next call, not by a clock
     error = listed.message or (status.last_error if status is not None else "")
     retry_in_s = None if status is None else status.retry_in_s
     return ServerCard(
         name=listed.id,
         state=state,
         transport=profile.kind if profile is not None else "",
-        address="" if profile is None else profile.address,
+        address=_address(profile),
         enabled=profile is None or profile.is_enabled,
         description="" if profile is None else profile.description,
         tools=None if status is None else status.tools,

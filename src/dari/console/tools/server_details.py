@@ -142,7 +142,7 @@ class ServerDetailTools:
 
         def report(step: TestStep) -> None:
             done.append(step)
-            context.report(len(done), total, f"{step.name} {step.mark} {step.ms:.1f} ms: {step.found}")
+            context.report(len(done), total, f"{step.name} {step.mark} {step.ms:.2f} ms: {step.found}")
 
         def note(text: str) -> None:
             context.report(len(done), total, text)
@@ -150,7 +150,7 @@ class ServerDetailTools:
         trial = ConnectionTest(listed.id, report, note, listed=listed if form is not None else None)
         began = time.perf_counter()
         await trial.run(self._bridge, self._view, self._view.catalog())
-        steps = [ReportStep(one.name, one.mark, one.found, one.hint, round(one.ms, 1)) for one in trial.steps]
+        steps = [ReportStep(one.name, one.mark, one.found, one.hint, round(one.ms, 2)) for one in trial.steps]
         ms = round((time.perf_counter() - began) * 1000, 1)
         return ConnectionReport(trial.is_ok, steps, ms, trial.tools, trial.stderr)
 

@@ -7,6 +7,9 @@ import { live } from "../lib/live.js";
 import { toast, toastError } from "../parts/toast.js";
 import { copyButton, emptyState, toggle } from "../parts/widgets.js";
 
+/** A count with its noun: "1 tool", "2 tools". */
+export const tn = (key, n) => t(`${key}.${n === 1 ? "1" : "n"}`, { n: count(n) });
+
 const STEP = /^(\S+) (ok|warning|failed) ([\d.]+) ms: ([^]*)$/;
 const MARKS = { ok: "check", warning: "warn", failed: "close", running: "clock" };
 
@@ -40,10 +43,11 @@ export function testView() {
         else replace(note, cleanText(message));
       };
       const { value } = await live.call("dari_servers_test", args, { signal: stop.signal, onProgress });
-      replace(steps, value.steps.map(row));
+      // What it wrote on stderr has a place of its own below.
+      replace(steps, value.steps.map((one) => row(value.stderr.length ? { ...one, hint: one.hint.split("it wrote on stderr:")[0].trim() } : one)));
       el.dataset.state = value.ok ? "ok" : "failed";
       replace(note, t(value.ok ? "servers.test.ok" : "servers.test.failed", { time: duration(value.ms), n: count(value.tools.length) }));
-      if (value.tools.length) more.append(h("details", {}, h("summary", {}, t("servers.tools.n", { n: count(value.tools.length) })), h("p", { class: "row wrap" }, value.tools.slice(0, 500).map((one) => h("bdi", { class: "badge mono" }, cleanText(one, 100))))));
+      if (value.tools.length) more.append(h("details", {}, h("summary", {}, tn("servers.tools", value.tools.length)), h("p", { class: "row wrap" }, value.tools.slice(0, 500).map((one) => h("bdi", { class: "badge mono" }, cleanText(one, 100))))));
       if (value.stderr.length) append(more, [h("h2", {}, t("servers.stderr")), stderrBox(value.stderr.join("\n"))]);
     } catch (error) {
       el.dataset.state = stop.signal.aborted ? "cancelled" : "failed";

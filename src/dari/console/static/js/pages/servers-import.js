@@ -1,10 +1,10 @@
 // Servers from elsewhere, reviewed before they are written: pasted JSON, and what other programs have.
 
 import { cleanText, h, icon, replace } from "../lib/dom.js";
-import { count } from "../lib/format.js";
 import { t } from "../lib/i18n.js";
 import { live } from "../lib/live.js";
 import { emptyState } from "../parts/widgets.js";
+import { tn } from "./servers-detail.js";
 
 const KINDS = { new: "ok", duplicate: "", conflict: "warn", broken: "bad" };
 const EXAMPLE = '{\n  "mcpServers": {\n    "memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}\n  }\n}';
@@ -52,7 +52,7 @@ export function reviewView(panel, { kind, signal, onAdded }) {
     const add = h("button", { class: "btn primary", type: "button" });
     const update = () => {
       const n = rows.filter((one) => one.choice()).length;
-      replace(add, t("servers.import.add", { n: count(n) }));
+      replace(add, tn("servers.import.add", n));
       add.disabled = !n;
     };
     for (const one of rows) one.onChange = update;

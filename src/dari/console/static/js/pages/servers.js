@@ -10,7 +10,7 @@ import { dialog } from "../parts/dialog.js";
 import { toast, toastError } from "../parts/toast.js";
 import { copyButton, emptyState, tabs, toggle } from "../parts/widgets.js";
 import texts from "../texts/servers.js";
-import { changesTab, logTab, testTab, toolsTab } from "./servers-detail.js";
+import { changesTab, logTab, testTab, tn, toolsTab } from "./servers-detail.js";
 import { serverForm } from "./servers-form.js";
 import { reviewView } from "./servers-import.js";
 
@@ -119,6 +119,7 @@ export function mount(root, { route, signal }) {
       trouble.hidden = !problems.length;
       keyed(grid, found.slice(0, shown), (card) => card.name, makeCard, updateCard);
       const isEmpty = isLoaded && !found.length;
+      empty.hidden = !isEmpty;
       replace(empty, isEmpty ? (cards.size ? emptyState({ icon: "search", title: t("servers.none.found"), body: t("servers.none.found.body") })
         : emptyState({ icon: "servers", title: t("servers.none"), body: t("servers.none.body"), action: addButtons() })) : null);
     }
@@ -177,10 +178,10 @@ export function mount(root, { route, signal }) {
   function factsOf(card, sample) {
     return [
       h("span", {}, t(`servers.state.${card.state}`)),
-      h("span", {}, card.tools === undefined || card.tools === null ? t("servers.tools.unknown") : t("servers.tools.n", { n: count(card.tools) })),
-      card.held ? h("a", { class: "badge warn", href: serverPath(card.name, "changes") }, t("servers.held.n", { n: card.held })) : null,
-      card.restarts ? h("span", {}, t("servers.restarts.n", { n: card.restarts })) : null,
-      card.calls ? h("span", {}, t("servers.calls.n", { n: card.calls })) : null,
+      h("span", {}, card.tools === undefined || card.tools === null ? t("servers.tools.unknown") : tn("servers.tools", card.tools)),
+      card.held ? h("a", { class: "badge warn", href: serverPath(card.name, "changes") }, tn("servers.held", card.held)) : null,
+      card.restarts && card.transport === "stdio" ? h("span", {}, tn("servers.restarts", card.restarts)) : null,
+      card.calls ? h("span", {}, tn("servers.calls", card.calls)) : null,
       sample ? h("span", { class: "nowrap" }, `${bytes(sample.memory_bytes)} · ${sample.cpu_percent.toFixed(0)} %`) : null,
     ];
   }
@@ -211,6 +212,7 @@ export function mount(root, { route, signal }) {
     function refresh() {
       const card = cards.get(name);
       body.hidden = !card;
+      missing.hidden = Boolean(card);
       for (const el of [box, power, remove]) el.hidden = !card;
       replace(missing, card || !isLoaded ? null : emptyState({ icon: "servers", title: t("servers.missing", { name: shownName }), action: h("a", { class: "btn", href: "/servers" }, t("servers.all")) }));
       if (!card) return;
@@ -222,8 +224,7 @@ export function mount(root, { route, signal }) {
       power.disabled = Boolean(power.dataset.busy) || card.enabled === false || card.state === "broken" || card.state === "untrusted";
       box.checked = card.enabled !== false;
       box.hidden = remove.hidden = card.is_writable === false;
-      replace(badges, h("span", { class: "badge" }, card.transport || "?"), card.is_default ? h("span", { class: "badge info" }, t("servers.default")) : null,
-        card.held ? h("span", { class: "badge warn" }, t("servers.held.n", { n: card.held })) : null);
+      replace(badges, h("span", { class: "badge" }, card.transport || "?"), card.is_default ? h("span", { class: "badge info" }, t("servers.default")) : null);
       const samples = usage.get(name) || [];
       replace(facts, factsOf(card, null),
         card.server_name ? h("span", {}, cleanText(`${card.server_name} ${card.server_version || ""}`, 80)) : null,
