@@ -124,7 +124,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     if (!facts || !scroll.clientWidth) return;
     fittedCols = facts.cols;
     const ratio = probe.getBoundingClientRect().width / 50 / parseFloat(getComputedStyle(probe).fontSize) || 0.6;
-    const size = Math.max(6, Math.min(13, (scroll.clientWidth - 16) / facts.cols / ratio));
+    const size = Math.max(9, Math.min(13, (scroll.clientWidth - 16) / facts.cols / ratio));
     el.style.setProperty("--term-size", `${Math.floor(size * 10) / 10}px`);
   }
   const observer = new ResizeObserver(() => fit());
