@@ -69,7 +69,7 @@ function frame() {
   onRoute(() => setMenu(false));
   document.body.replaceChildren(
     h("a", { class: "skip", href: "#main", on: { click: (event) => (event.preventDefault(), main.focus()) } }, t("nav.skip")),
-    h("div", { class: "topbar" }, menu, h("span", { class: "brand" }, "Dari")), nav, h("div", { class: "content" }, banner, main));
+    h("header", { class: "topbar" }, menu, h("span", { class: "brand" }, "Dari")), nav, h("div", { class: "content" }, banner, main));
 }
 
 async function show() {
