@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from dari.console.live import Feed, TopicOptions
 from dari.core.approvals import ApprovalEvent
-from dari.daemon.unix_socket import answers
+from dari.daemon.lock import lock_holder
 from dari.proxy.daemon import CrabPaths
 from dari.terminal.paths import CruxPaths
 from dari.version import VERSION
@@ -69,5 +69,6 @@ async def _look(backends: ConsoleBackends) -> HubState:
 def _running() -> dict[str, bool]:
     from dari.knowledge.daemon import KebabPaths
 
-    sockets = {"crabd": CrabPaths().socket, "cruxd": CruxPaths().socket, "kebabd": KebabPaths().socket}
-    return {name: answers(socket) for name, socket in sockets.items()}
+    # Their locks, not their sockets: a connection every two seconds would keep an idle daemon from ending.
+    locks = {"crabd": CrabPaths().lock, "cruxd": CruxPaths().lock, "kebabd": KebabPaths().lock}
+    return {name: lock_holder(lock) is not None for name, lock in locks.items()}
