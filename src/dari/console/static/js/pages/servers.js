@@ -50,7 +50,7 @@ export function mount(root, { route, signal }) {
       if (samples.at(-1)?.at !== sample.at) usage.set(name, [...samples.slice(-59), sample]);
       names.add(name);
     }
-    if (event.kind === "usage") for (const name of [...usage.keys()]) if (!(name in event.usage)) usage.delete(name);
+    if (event.kind === "usage") for (const name of [...usage.keys()]) if (!event.usage || !(name in event.usage)) usage.delete(name), names.add(name);
     if (event.problems) problems = event.problems;
     const first = !isLoaded;
     isLoaded = true;
