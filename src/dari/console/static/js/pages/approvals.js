@@ -146,6 +146,7 @@ export function mount(root, { route, signal }) {
     try {
       const { value } = await live.call("dari_approvals_answer", { id: approval.id, decision, ...more });
       toast(t(`approvals.done.${decision}`, { what: cleanText(nameOf(value), 80) }), { kind: decision === "deny" ? "info" : "ok" });
+      queue = { ...queue, waiting: queue.waiting.filter((one) => one.id !== approval.id) }; // its event may come later
       if (chosen !== approval.id) return;
       chosen = "";
       go(next ? `/approvals/${next}` : "/approvals", { replace: true });
