@@ -71,6 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--server", metavar="GLOB", help="records of these servers")
     parser.add_argument("--tool", metavar="GLOB", help="records of these tools")
     parser.add_argument("--who", metavar="GLOB", help="records of these callers, or people for decisions")
+    parser.add_argument("--not-who", metavar="GLOB", help="without records of these callers, such as 'app*'")
     parser.add_argument("--outcome", choices=get_args(Outcome), help="how the call ended")
     parser.add_argument("--kind", choices=get_args(RecordKind), help="calls, decisions, or what befell the log itself")
     parser.add_argument("--session", metavar="ID", help="records of one session of a client")

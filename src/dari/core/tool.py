@@ -183,7 +183,7 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output
         is_async=is_async,
         timeout_s=spec.timeout_s,
         mirrored=find_header_params(input_schema),
-        part=prefix or "bridge",
+        part="dari" if prefix.startswith("dari_") else prefix or "bridge",
         is_recorded=spec.is_recorded,
     )
 

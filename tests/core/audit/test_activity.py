@@ -139,3 +139,15 @@ def test_a_long_log_is_read_back_only_so_far(log: AuditLog, monkeypatch: pytest.
     index = ActivityIndex(log)
     index.open()
     assert totals(index.calls(60, 60, "tool")) == {"one": 10}
+
+
+def test_what_people_do_in_the_console_can_be_left_out(log: AuditLog) -> None:
+    index = ActivityIndex(log)
+    index.open()
+    add(log, "one", who="app:console", session="page", ms=50)
+    add(log, "one", who="apple", session="s1", ms=2)
+    log.flush()
+    assert totals(index.calls(5, 5, "who")) == {"app:console": 1, "apple": 1}
+    agents = index.calls(5, 5, "who", agents_only=True)
+    assert totals(agents) == {"apple": 1} and sum(agents.durations) == 1
+    assert [each.session for each in index.sessions(agents_only=True)] == ["s1"]

@@ -1,4 +1,7 @@
-"""`dari_activity_*`: what agents did and what it costs, as numbers for charts."""
+"""`dari_activity_*`: what agents did and what it costs, as numbers for charts.
+
+A page asks again and again, so these calls leave no records: they would be most of the log.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class ActivityTools:
     def __init__(self, backends: ConsoleBackends) -> None:
         self._backends = backends
 
-    @tool(scope=ADMIN, read_only=True, output="as_is")
+    @tool(scope=ADMIN, read_only=True, output="as_is", is_recorded=False)
     async def calls(
         self,
         minutes: Annotated[int, Meta(description="How far back", ge=1, le=KEPT_MINUTES)] = 60,
@@ -55,15 +58,16 @@ class ActivityTools:
         group_by: Annotated[GroupBy, Meta(description="What each series is")] = "tool",
         who: Annotated[str, Meta(description="One caller as the log names it; empty: all", max_length=300)] = "",
         part: Annotated[str, Meta(description="One part; empty: all", max_length=40)] = "",
+        agents_only: Annotated[bool, Meta(description="Without what people do in the console")] = True,
     ) -> CallActivity:
         """Count calls over time by tool, part, outcome or caller; returns series with failures and tokens read."""
         index = self._backends.bridge.activity
         if index is None:
             raise Unavailable("this hub records nothing", "start it with its audit log")
         await asyncio.to_thread(index.open)
-        return index.calls(minutes, steps, group_by, who, part)
+        return index.calls(minutes, steps, group_by, who, part, agents_only=agents_only)
 
-    @tool(scope=ADMIN, read_only=True, output="as_is")
+    @tool(scope=ADMIN, read_only=True, output="as_is", is_recorded=False)
     async def processes(self) -> ProcessList:
         """List the hub, the daemons and the servers it runs with memory and processor time of each."""
         return ProcessList(await list_processes(self._backends))

@@ -41,6 +41,7 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
     kind: Annotated[RecordKind | Literal[""], Meta(description="call, decision, or what befell the log")] = ""
     session: Annotated[str, Meta(description="One session of a client", max_length=200)] = ""
     text: Annotated[str, Meta(description="Anywhere in names, arguments, errors, details", max_length=300)] = ""
+    agents_only: Annotated[bool, Meta(description="Without what people do in the console")] = False
     since_unix: Unix = 0.0
     until_unix: Unix = 0.0
 
@@ -50,6 +51,7 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
             server=self.server or None,
             tool=self.tool or None,
             who=self.who or None,
+            not_who="app:*" if self.agents_only else None,
             outcome=self.outcome or None,
             kind=self.kind or None,
             session=self.session or None,
@@ -155,13 +157,13 @@ class AuditTools:
     async def sessions(
         self, limit: Annotated[int, Meta(description="Sessions at most", ge=1, le=MAX_LIMIT)] = 100
     ) -> AuditSessions:
-        """List the sessions of clients in the last day, newest first, with the parts they used and their calls."""
+        """List the sessions of agents in the last day, newest first, with the parts they used and their calls."""
         await self._flushed()
         index = self._backends.bridge.activity
         if index is None:
             return AuditSessions([])
         await asyncio.to_thread(index.open)
-        return AuditSessions(index.sessions(limit))
+        return AuditSessions(index.sessions(limit, agents_only=True))
 
     @tool(scope=ADMIN, read_only=True, output="as_is")
     async def export(

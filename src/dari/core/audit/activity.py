@@ -68,18 +68,15 @@ class SessionActivity(Struct, frozen=True, kw_only=True):
 
 
 class _Counter:
-    __slots__ = ("calls", "failed", "result_bytes")
+    __slots__ = ("calls", "durations", "failed", "result_bytes")
 
     def __init__(self) -> None:
         self.calls = self.failed = self.result_bytes = 0
-
-
-class _Minute:
-    __slots__ = ("counters", "durations")
-
-    def __init__(self) -> None:
-        self.counters: dict[tuple[str, str, str, str], _Counter] = {}
         self.durations = [0] * (len(DURATION_LIMITS_MS) + 1)
+
+
+_Minute = dict[tuple[str, str, str, str], _Counter]
+"""By part, tool, caller and outcome."""
 
 
 class _Session:
@@ -127,8 +124,10 @@ class ActivityIndex:
         if self._stop is not None:
             self._stop()
 
-    def calls(self, minutes: int, steps: int, group_by: GroupBy, who: str = "", part: str = "") -> CallActivity:
-        """The last `minutes`, in steps of whole minutes."""
+    def calls(
+        self, minutes: int, steps: int, group_by: GroupBy, who: str = "", part: str = "", *, agents_only: bool = False
+    ) -> CallActivity:
+        """The last `minutes`, in steps of whole minutes; without what people do in the console, if so asked."""
         at = int(self._log.now()) // MINUTE_S
         width = max(1, -(-minutes // max(1, steps)))
         number = -(-minutes // width)
@@ -140,11 +139,10 @@ class ActivityIndex:
             for minute, counted in self._minutes.items():
                 if not first <= minute <= at:
                     continue
-                if not who and not part:
-                    durations = [a + b for a, b in zip(durations, counted.durations, strict=True)]
-                for key, counter in counted.counters.items():
-                    if (who and key[2] != who) or (part and key[0] != part):
+                for key, counter in counted.items():
+                    if (who and key[2] != who) or (part and key[0] != part) or (agents_only and is_console(key[2])):
                         continue
+                    durations = [a + b for a, b in zip(durations, counter.durations, strict=True)]
                     steps_of = found.get(key[index])
                     if steps_of is None:
                         steps_of = found[key[index]] = [_Counter() for _ in range(number)]
@@ -161,10 +159,11 @@ class ActivityIndex:
             is_cut=first * MINUTE_S < self._counts_from,
         )
 
-    def sessions(self, limit: int = 100) -> list[SessionActivity]:
+    def sessions(self, limit: int = 100, *, agents_only: bool = False) -> list[SessionActivity]:
         """Newest first."""
         with self._lock:
-            newest = sorted(self._sessions.items(), key=lambda one: one[1].last, reverse=True)[:limit]
+            wanted = [one for one in self._sessions.items() if not (agents_only and is_console(one[1].who))]
+            newest = sorted(wanted, key=lambda one: one[1].last, reverse=True)[:limit]
             return [
                 SessionActivity(
                     session=key,
@@ -210,18 +209,18 @@ class ActivityIndex:
         number = int(at) // MINUTE_S
         minute = self._minutes.get(number)
         if minute is None:
-            minute = self._minutes[number] = _Minute()
+            minute = self._minutes[number] = {}
         key = part_of(record), record.tool, record.who, record.outcome
-        counter = minute.counters.get(key)
+        counter = minute.get(key)
         if counter is None:
-            counter = minute.counters[key] = _Counter()
+            counter = minute[key] = _Counter()
             self._count += 1
             self._forget_oldest(number)
         counter.calls += 1
         counter.failed += record.outcome in _FAILED
         counter.result_bytes += record.result_bytes
         place = next((i for i, limit in enumerate(DURATION_LIMITS_MS) if record.ms <= limit), len(DURATION_LIMITS_MS))
-        minute.durations[place] += 1
+        counter.durations[place] += 1
 
     def _add_to_session(self, record: AuditRecord, at: float) -> None:
         one = self._sessions.get(record.session)
@@ -241,8 +240,13 @@ class ActivityIndex:
     def _forget_oldest(self, now: int) -> None:
         while self._minutes and (self._count > MAX_COUNTERS or min(self._minutes) < now - KEPT_MINUTES):
             oldest = min(self._minutes)
-            self._count -= len(self._minutes.pop(oldest).counters)
+            self._count -= len(self._minutes.pop(oldest))
             self._counts_from = max(self._counts_from, float((oldest + 1) * MINUTE_S))
+
+
+def is_console(who: str) -> bool:
+    """Whether a person's page made the call."""
+    return who == "app" or who.startswith("app:")
 
 
 def _largest(found: dict[str, list[_Counter]], number: int) -> list[Series]:

@@ -32,6 +32,8 @@ class RecordFilter:
     server: str | None = None
     tool: str | None = None
     who: str | None = None
+    not_who: str | None = None
+    """A glob of callers to leave out."""
     outcome: Outcome | None = None
     kind: RecordKind | None = None
     session: str | None = None
@@ -51,6 +53,7 @@ class RecordFilter:
             and (self.server is None or fnmatchcase(record.server, self.server))
             and (self.tool is None or fnmatchcase(record.tool, self.tool))
             and (self.who is None or fnmatchcase(record.who, self.who))
+            and (self.not_who is None or not fnmatchcase(record.who, self.not_who))
             and (self.text is None or self.text.casefold() in _all_text(record))
         )
 

@@ -18,7 +18,7 @@ export const css = ["audit.css"];
 const VIEWS = ["records", "sessions", "activity"];
 const PARTS = ["crab", "crux", "kebab", "crewx_tools", "bridge", "dari"];
 const RANGES = { "1h": 3600, "24h": 86400, "7d": 604800, "30d": 2592000 };
-const FIELDS = ["text", "who", "part", "tool", "outcome", "kind", "session", "range"];
+const FIELDS = ["text", "who", "part", "tool", "outcome", "kind", "session", "range", "all"];
 const PAGE = 100;
 const MAX_ROWS = 3000;
 const LEVELS = 60;
@@ -100,8 +100,9 @@ export function mount(root, { route, signal }) {
 /** What the address says, as dari_audit_search takes it. */
 function filterOf(query) {
   const filter = {};
-  for (const name of FIELDS) if (query.get(name) && name !== "range") filter[name] = query.get(name);
+  for (const name of FIELDS) if (query.get(name) && !["range", "all"].includes(name)) filter[name] = query.get(name);
   for (const name of ["who", "tool"]) if (filter[name] && !/[*?[]/.test(filter[name])) filter[name] = `*${filter[name]}*`;
+  if (!query.get("all") && !filter.session && !filter.who) filter.agents_only = true;
   const seconds = RANGES[query.get("range")];
   if (seconds) filter.since_unix = Math.floor(Date.now() / 1000) - seconds;
   return filter;
@@ -120,7 +121,7 @@ function recordsView(signal) {
   const select = (name, values, prefix) => (inputs[name] = h("select", { class: "select", name, "aria-label": t(`audit.${name}`), on: { change: () => setQuery({ [name]: inputs[name].value }) } },
     h("option", { value: "" }, t(`audit.any.${name}`)), values.map((one) => h("option", { value: one }, prefix ? t(`${prefix}.${one}`) : one))));
   const tools = h("form", { class: "toolbar audit-filters", role: "search", "aria-label": t("audit.filters"), on: { submit: (event) => event.preventDefault() } },
-    input("text", { type: "search" }), input("who", {}), input("tool", {}), select("part", PARTS), select("outcome", Object.keys(OUTCOMES), "audit.outcome"), select("kind", ["call", "decision"], "audit.kind"), select("range", Object.keys(RANGES), "audit.range"), input("session", {}),
+    input("text", { type: "search" }), input("who", {}), input("tool", {}), select("part", PARTS), select("outcome", Object.keys(OUTCOMES), "audit.outcome"), select("kind", ["call", "decision"], "audit.kind"), select("range", Object.keys(RANGES), "audit.range"), input("session", {}), h("label", { class: "check" }, (inputs.all = h("input", { type: "checkbox", name: "all", on: { change: () => setQuery({ all: inputs.all.checked ? "1" : null }) } })), t("audit.all")),
     h("button", { class: "btn ghost", type: "button", on: { click: () => go("/audit") } }, t("audit.clear")));
   const form = inputs.as = h("select", { class: "select", "aria-label": t("audit.as"), on: { change: () => setQuery({ as: inputs.as.value }) } }, ["", "table", "timeline", "json"].map((one) => h("option", { value: one }, t(`audit.as.${one || "auto"}`))));
   tools.append(form);
@@ -229,6 +230,7 @@ function recordsView(signal) {
     show(at) {
       query = at.query;
       for (const name of [...FIELDS, "as"]) inputs[name].value = query.get(name) ?? "";
+      inputs.all.checked = Boolean(query.get("all"));
       const n = /^\d{1,15}$/.test(at.path[0] ?? "") ? Number(at.path[0]) : 0;
       if (n !== chosen) showRecord(n);
       const wanted = FIELDS.map((name) => query.get(name) ?? "").join("\n");
@@ -274,12 +276,20 @@ function activityView(signal) {
   const range = h("select", { class: "select", "aria-label": t("audit.range"), on: { change: () => setQuery({ minutes: range.value }) } }, [60, 360, 1440].map((one) => h("option", { value: one }, t(`audit.minutes.${one}`))));
   const place = h("div", { class: "grid audit-charts" });
   const processes = h("div", { class: "card" });
-  const el = h("div", { class: "stack" }, h("div", { class: "toolbar" }, range), place, processes);
+  const cut = h("p", { class: "muted small", hidden: true }, t("audit.cut"));
+  const el = h("div", { class: "stack" }, h("div", { class: "toolbar" }, range, cut), place, processes);
+  const charts = {};
   const levels = new Map();
   let timer = 0;
   let stop = null;
   let memory = null;
   let load = null;
+
+  /** Made once, so that what a person has opened in a chart stays open. */
+  function put(name, make, data) {
+    if (charts[name]) return charts[name].update(data);
+    place.append(h("div", { class: "card" }, (charts[name] = make(data))));
+  }
 
   async function draw(minutes) {
     const ask = (group_by) => live.call("dari_activity_calls", { minutes, steps: 60, group_by }, { signal }).then(({ value }) => value);
@@ -288,13 +298,12 @@ function activityView(signal) {
       const over = (value, pick) => ({ start: value.start_unix, step: value.step_s, series: value.series.map((one) => ({ name: one.name, values: pick(one) })) });
       const names = byOutcome.series.map((one) => ({ name: text(t(`audit.outcome.${one.name}`)), values: one.calls }));
       const limits = byTool.duration_limits_ms;
-      replace(place,
-        card(stacked({ label: t("audit.chart.tools"), ...over(byTool, (one) => one.calls) })),
-        card(stacked({ label: t("audit.chart.outcomes"), ...over(byOutcome, (one) => one.calls), series: names })),
-        card(stacked({ label: t("audit.chart.tokens"), ...over(byWho, (one) => one.tokens) })),
-        card(histogram({ label: t("audit.chart.durations"), buckets: byTool.durations.map((value, at) => ({ value, name: at < limits.length ? `≤ ${duration(limits[at])}` : `> ${duration(limits[at - 1])}` })) })),
-        card(bars({ label: t("audit.chart.failures"), rows: byTool.series.map((one) => ({ name: one.name, value: one.failed.reduce((a, b) => a + b, 0), state: "bad", href: `/audit?tool=${encodeURIComponent(one.name)}` })).filter((one) => one.value) })));
-      if (byTool.is_cut) place.append(h("p", { class: "muted small" }, t("audit.cut")));
+      put("tools", stacked, { label: t("audit.chart.tools"), ...over(byTool, (one) => one.calls) });
+      put("outcomes", stacked, { label: t("audit.chart.outcomes"), ...over(byOutcome, (one) => one.calls), series: names });
+      put("tokens", stacked, { label: t("audit.chart.tokens"), ...over(byWho, (one) => one.tokens) });
+      put("durations", histogram, { label: t("audit.chart.durations"), buckets: byTool.durations.map((value, at) => ({ value, name: at < limits.length ? `≤ ${duration(limits[at])}` : `> ${duration(limits[at - 1])}` })) });
+      put("failures", bars, { label: t("audit.chart.failures"), rows: byTool.series.map((one) => ({ name: one.name, value: one.failed.reduce((a, b) => a + b, 0), state: "bad", href: `/audit?tool=${encodeURIComponent(one.name)}` })).filter((one) => one.value) });
+      cut.hidden = !byTool.is_cut;
     } catch (error) {
       if (!signal.aborted) toastError(error);
     }
@@ -323,7 +332,6 @@ function activityView(signal) {
   const rows = h("tbody");
   const table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.processes") }, h("table", { class: "table" },
     h("thead", {}, h("tr", {}, ["name", "kindOf", "pid", "processes", "memory", "cpu"].map((one, at) => h("th", { scope: "col", class: at > 1 ? "num" : null }, t(`audit.${one}`))))), rows));
-  const card = (chart) => h("div", { class: "card" }, chart);
   signal.addEventListener("abort", () => clearInterval(timer));
   onLanguage(() => stop && draw(Number(range.value)), signal);
   return {
