@@ -16,7 +16,7 @@ test("a new rule has the arguments of its kind and no others", () => {
   assert.deepEqual(toArguments(newValues("status_rewrite", { matcher: "/", to_status_code: "404" })), {
     kind: "status_rewrite", matcher: "/", matcher_kind: "prefix", to_status_code: 404,
   });
-  assert.deepEqual(Object.keys(toArguments(newValues("body_replace", { matcher: "/" }))), ["kind", "matcher", "matcher_kind", "text", "on"]);
+  assert.deepEqual(Object.keys(toArguments(newValues("body_replace", { matcher: "/" }))), ["kind", "matcher", "matcher_kind", "on", "text"]);
 });
 
 test("lines of header edits set, add and remove", () => {

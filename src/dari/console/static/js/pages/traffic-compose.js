@@ -133,7 +133,7 @@ export function mount(root, { route, signal }) {
 function answer({ request_id: id, flow, notes }, from) {
   const body = flow.response_body;
   return h("div", { class: "card stack sent", data: { request: id } },
-    h("div", { class: "sent-head" }, h("h3", {}, t("rules.word.response")), badge(flow.status ? String(flow.status) : t("compose.failed"), kindOf(flow.status)),
+    h("div", { class: "sent-head" }, h("h3", { class: "cap" }, t("rules.word.response")), badge(flow.status ? String(flow.status) : t("compose.failed"), kindOf(flow.status)),
       h("span", { class: "muted grow" }, duration(flow.duration_ms)),
       h("a", { class: "btn", href: `/traffic/${id}` }, t("compose.open")),
       from ? h("a", { class: "btn", href: `/traffic/diff?a=${from}&b=${id}` }, t("compose.compare", { id: from })) : null,

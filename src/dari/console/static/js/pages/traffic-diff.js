@@ -21,7 +21,7 @@ export function mount(root, { route, signal }) {
   const input = (name, label) => h("input", { class: "input method", name, inputmode: "numeric", pattern: "[0-9]+", required: true, "aria-label": label, placeholder: "#" });
   const [a, b] = [input("a", t("compare.first")), input("b", t("compare.second"))];
   const body = h("div", { class: "stack" });
-  replace(root, h("section", { class: "stack", data: { state: "empty" }, "aria-labelledby": "compare-title" },
+  replace(root, h("section", { class: "stack compare", data: { state: "empty" }, "aria-labelledby": "compare-title" },
     h("header", { class: "row wrap" }, h("h2", { id: "compare-title", class: "grow" }, t("compare.title")),
       h("form", { class: "row", "aria-label": t("compare.title"), on: { submit: (event) => (event.preventDefault(), setQuery({ a: a.value.trim(), b: b.value.trim() })) } },
         a, h("button", { class: "btn ghost icon", type: "button", "aria-label": t("compare.swap"), title: t("compare.swap"), on: { click: swap } }, icon("traffic")), b,
@@ -107,8 +107,15 @@ function summary(value) {
         h("td", {}, badge(t(`compare.${change.kind}`), KINDS[change.kind]), " ", change.part.replaceAll("_", " ")),
         h("td", {}, h("code", {}, cleanText(change.where ?? ""))),
         h("td", {}, h("code", {}, plain(change.a))),
-        h("td", {}, h("code", {}, plain(change.b)), change.note ? h("pre", { class: "muted small" }, h("bdi", {}, change.note)) : null)))))),
+        h("td", {}, h("code", {}, plain(change.b)), note(change, value))))))),
     value.left_out ? h("p", { class: "muted" }, t("compare.more", { n: value.left_out })) : null);
+}
+
+/** A difference of many lines is for the tab that shows lines. */
+function note({ part, note: said }, { a, b }) {
+  if (!said) return null;
+  if (!said.includes("\n")) return h("div", { class: "muted small" }, cleanText(said));
+  return h("div", {}, h("a", { href: `/traffic/diff?a=${a}&b=${b}&part=${part.split("_")[0]}` }, t("compare.lines")));
 }
 
 const plain = (value) => (value === undefined || value === null ? "" : cleanText(typeof value === "string" ? value : JSON.stringify(value), 600));

@@ -49,6 +49,7 @@ function table(items, mode, names) {
   const rows = h("tbody");
   append(rows, items, make, columns);
   return h("table", { class: "diff-table", data: { mode } },
+    h("colgroup", {}, heads.map(() => h("col"))),
     h("thead", { class: "visually-hidden" }, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
     rows);
 }

@@ -32,11 +32,9 @@ export function ruleForm({ values, schema, title, kinds = KINDS, isNew, extra = 
     });
     kind.disabled = !isNew;
     replace(fields,
-      field(t("rules.field.kind"), kind),
+      h("div", { class: "row wrap" }, field(t("rules.field.kind"), kind),
+        values.kind === "mock" && isNew ? null : [field(t("rules.field.matcher_kind"), choice("matcher_kind", MATCHER_KINDS, word)), field(t("editor.method"), methods())]),
       field(t("rules.field.matcher"), input("matcher", { required: true, spellcheck: "false", class: "input mono" }), t("rules.field.matcher.help")),
-      values.kind === "mock" && isNew ? null : h("div", { class: "row wrap" },
-        field(t("rules.field.matcher_kind"), choice("matcher_kind", MATCHER_KINDS, word)),
-        field(t("editor.method"), methods())),
       FIELDS[values.kind].length && !(values.kind === "mock" && isNew) ? own() : null);
   }
 
