@@ -30,6 +30,7 @@ export function mount(root, { route, signal }) {
   let proxy = null;
   let isDown = false;
   let isReady = false;
+  let isRefused = false; // the topic cannot read the filter of the address
   let cursor = "";
   let stop = () => {};
   let run = 0; // of the topic: pages of an older filter are thrown away
@@ -93,7 +94,8 @@ export function mount(root, { route, signal }) {
       proxy = event.proxy;
       bar.show();
     }
-    box.showProblem(null);
+    if (isRefused) box.showProblem(null);
+    isRefused = false;
     table.change(() => (event.kind === "snapshot" ? take(event) : change(event)));
     isReady = true;
     showCount();
@@ -149,7 +151,8 @@ export function mount(root, { route, signal }) {
   }
 
   function onError(error) {
-    if (error.name === "invalid_input") box.showProblem({ ok: false, problem: error.message, hint: error.hint, start: 0, end: 0 });
+    isRefused = error.name === "invalid_input";
+    if (isRefused) box.showProblem({ ok: false, problem: error.message, hint: error.hint, start: 0, end: 0 });
     else if (error.name !== "connection_lost") toastError(error);
   }
 
