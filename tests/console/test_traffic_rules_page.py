@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from dari.daemon.lock import lock_holder
 from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks, tab_to
 from tests.support.console_hub import ConsoleHub
 from tests.support.console_traffic import proxy_user
@@ -18,6 +21,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 
 def rows(page: Page) -> Locator:
     return page.get_by_role("list", name="Rules in their order").get_by_role("listitem")
+
+
+def crabd_pid(hub: ConsoleHub) -> int:
+    locks = [lock for lock in hub.home.rglob("daemon.pid") if "crab" in lock.parent.name]
+    (pid,) = {holder for lock in locks if (holder := lock_holder(lock))}
+    return pid
 
 
 async def order(page: Page) -> list[str | None]:
@@ -95,6 +104,45 @@ async def test_a_deleted_rule_comes_back_with_undo_at_its_place(person: Person, 
         await page.get_by_role("button", name="Undo").click()
         await expect(rows(page)).to_have_count(3)
         assert await order(page) == ids
+
+
+async def test_a_rule_is_made_tested_and_deleted_with_the_keyboard_alone(person: Person, hub: ConsoleHub) -> None:
+    async with origin() as site, proxy_user(hub) as user:
+        page = await person.open("/traffic/rules")
+        await expect(page.get_by_role("heading", name="No rules yet")).to_be_visible()
+        await page.keyboard.press("n")
+        await expect(page.get_by_label("Matches")).to_be_focused()
+        await page.keyboard.type(site.url("/keys"))
+        await tab_to(page, "textbox", "Text", exact=True)
+        await page.keyboard.type("typed")
+        await tab_to(page, "button", "Save")
+        await page.keyboard.press("Enter")
+        await expect(rows(page)).to_have_count(1)
+        assert (await user.get(site.url("/keys"))).text == "typed"
+        await page.keyboard.press("t")
+        await page.keyboard.type(site.url("/keys/2"))
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".rule-test-result")).to_have_attribute("data-state", "applies")
+        await tab_to(page, "button", re.compile("^Delete rule"))
+        await page.keyboard.press("Enter")
+        await expect(rows(page)).to_have_count(0)
+
+
+async def test_rules_of_an_agent_and_of_another_browser_are_seen_also_after_the_daemon_was_killed(
+    new_person: NewPerson, hub: ConsoleHub
+) -> None:
+    one, other = [await (await new_person()).open("/traffic/rules") for _ in range(2)]
+    async with proxy_user(hub) as user:
+        await user.add("block", "one.test")
+        for page in (one, other):
+            await expect(rows(page)).to_contain_text("one.test")
+        await one.get_by_role("switch").uncheck()
+        await expect(rows(other)).to_have_attribute("data-state", "off")
+        os.kill(crabd_pid(hub), signal.SIGKILL)
+        await user.add("block", "two.test")
+        for page in (one, other):
+            await expect(rows(page)).to_have_count(2)
+            await expect(rows(page).first).to_have_attribute("data-state", "off")
 
 
 async def test_a_request_becomes_a_rule_that_answers_as_recorded(person: Person, hub: ConsoleHub) -> None:

@@ -52,6 +52,9 @@ async def test_switches_and_lists_are_saved(person: Person, hub: ConsoleHub) -> 
             )
 
         await eventually(is_saved)
+        await page.get_by_label("Certificates to show to hosts").fill("a.test /no/cert.pem /no/key.pem")
+        await page.get_by_role("form", name="Way to the origins").get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("file not found: /no/cert.pem")).to_be_visible()
         await page.get_by_role("textbox", name="Listen address").fill("nonsense")
         await page.get_by_role("form", name="Listen address").get_by_role("button", name="Save").click()
         await page.get_by_role("dialog").get_by_role("button", name="Open it").click()

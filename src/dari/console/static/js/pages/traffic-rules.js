@@ -27,6 +27,7 @@ export function mount(root, { route, signal }) {
   let shownForm = "";
   const list = h("ol", { class: "rules", "aria-label": t("rules.list") });
   const news = h("p", { class: "visually-hidden", role: "status" });
+  const more = h("p", { class: "muted", hidden: true });
   const empty = h("div");
   const form = h("div");
   const testUrl = h("input", { class: "input mono grow", name: "url", "aria-label": t("rules.test.url"), placeholder: "https://example.com/users", spellcheck: "false" });
@@ -39,7 +40,7 @@ export function mount(root, { route, signal }) {
     h("p", { class: "muted" }, t("rules.about")),
     h("form", { class: "row", role: "search", "aria-label": t("rules.test"), on: { submit: test } },
       testMethod, testUrl, h("button", { class: "btn", type: "submit" }, t("rules.test.run"))),
-    result, form, empty, list, news));
+    result, form, empty, list, more, news));
   const section = root.firstChild;
 
   keys.add({ key: "n", label: t("rules.add"), run: add }, signal);
@@ -71,6 +72,9 @@ export function mount(root, { route, signal }) {
     section.dataset.state = state;
     keyed(list, isRunning ? rules.slice(0, MAX_ROWS) : [], (rule) => rule.id, makeRow, updateRow);
     list.hidden = !list.childElementCount;
+    const left = rules.length - list.childElementCount;
+    more.hidden = !isRunning || left <= 0;
+    if (!more.hidden) replace(more, t("rules.more", { n: count(left) }));
     if (state === empty.dataset.state) return;
     empty.dataset.state = state;
     replace(empty, state === "empty" ? emptyState({ icon: "filter", title: t("rules.empty"), body: t("rules.empty.body") })

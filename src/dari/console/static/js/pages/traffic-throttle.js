@@ -59,7 +59,7 @@ export function mount(root, { signal }) {
     const { config, info, ca } = state;
     card("throttle", [config.throttle, presets], () => replace(cards.throttle, throttle(config.throttle)));
     card("recording", [info.capture, info.pinned_hosts, config.inspect, config.passes_through_pinned, config.blocks_private_targets], () => replace(cards.recording, recording()));
-    card("listen", [config.listen_addr, config.client_allowlist], () => replace(cards.listen, listen()));
+    card("listen", [config.listen_addr, config.client_allowlist, config.transparent], () => replace(cards.listen, listen()));
     card("upstream", config.upstream, () => replace(cards.upstream, upstream(config.upstream)));
     card("ca", [ca, info.status], () => replace(cards.ca, authority(ca)));
   }
@@ -133,7 +133,8 @@ export function mount(root, { signal }) {
   }
 
   function listen() {
-    const { listen_addr: address, client_allowlist: allowed } = state.config;
+    const { listen_addr: address, client_allowlist: allowed, transparent } = state.config;
+    const redirect = (values) => quietly("crab_engine_set_transparent", { enabled: values.enabled === "on", listen_port: Number(values.port) });
     const save = async ({ address: wanted }) => {
       const isOpen = !/^(127\.|\[::1\])/.test(wanted);
       const isSure = !isOpen || wanted === address || await confirmDialog({ title: t("proxy.listen.sure"), body: t("proxy.listen.sure.body", { address: cleanText(wanted) }), action: t("proxy.listen.sure.action"), danger: true });
@@ -145,6 +146,10 @@ export function mount(root, { signal }) {
       h("form", { class: "stack", "aria-label": t("proxy.listen.address"), on: submits(save) },
         field(t("proxy.listen.address"), h("input", { class: "input mono", name: "address", value: address, required: true, spellcheck: "false" }), t("proxy.listen.help")),
         h("div", { class: "row end" }, h("button", { class: "btn", type: "submit" }, t("save")))),
+      h("form", { class: "row", "aria-label": t("proxy.transparent"), on: submits(redirect) },
+        h("label", { class: "check grow" }, h("input", { type: "checkbox", name: "enabled", checked: transparent.enabled }), t("proxy.transparent")),
+        h("input", { class: "input method", type: "number", name: "port", min: "1", max: "65535", required: true, value: String(transparent.listen_port), "aria-label": t("proxy.port") }),
+        h("button", { class: "btn", type: "submit" }, t("save"))),
       h("form", { class: "stack", "aria-label": t("proxy.allowlist"), on: submits(allow) },
         h("label", { class: "check" }, h("input", { type: "checkbox", name: "enabled", checked: allowed.enabled }), t("proxy.allowlist")),
         field(t("proxy.allowlist.ips"), area("ips", allowed.ips), t("proxy.allowlist.help")),
@@ -154,12 +159,14 @@ export function mount(root, { signal }) {
 
   function upstream(now) {
     const text = (name, value, placeholder) => h("input", { class: "input mono", name, value: value ?? "", placeholder, spellcheck: "false" });
+    const shown = now.client_certificates.map((one) => `${one.host} ${one.cert_path} ${one.key_path}`).join("\n");
     const save = (values) => {
       const changes = {};
       // A password in it is hidden: what was not touched is not sent.
       if (values.proxy.trim() !== (now.proxy ?? "")) changes.proxy = values.proxy.trim();
       if (values.ca_file.trim() !== (now.ca_file ?? "")) changes.ca_file = values.ca_file.trim();
       for (const name of ["bypass", "insecure_hosts"]) if (lines(values[name]).join() !== now[name].join()) changes[name] = lines(values[name]);
+      if (values.certificates.trim() !== shown) changes.client_certificates = values.certificates.split("\n").map((line) => line.trim().split(/\s+/)).filter((line) => line[0]).map(([host, cert_path = "", key_path = ""]) => ({ host, cert_path, key_path }));
       if (Object.keys(changes).length) return quietly("crab_engine_set_upstream", changes);
     };
     return [
@@ -169,6 +176,7 @@ export function mount(root, { signal }) {
         field(t("proxy.upstream.bypass"), area("bypass", now.bypass), t("proxy.lines")),
         field(t("proxy.upstream.insecure"), area("insecure_hosts", now.insecure_hosts), t("proxy.lines")),
         field(t("proxy.upstream.ca"), text("ca_file", now.ca_file, t("proxy.upstream.system"))),
+        field(t("proxy.certificates"), area("certificates", shown ? [shown] : []), t("proxy.certificates.help")),
         h("div", { class: "row end" }, h("button", { class: "btn", type: "submit" }, t("save")))),
     ];
   }
