@@ -40,7 +40,8 @@ class EffectPart(Struct, frozen=True, kw_only=True):
 def effect_parts(approval: Approval) -> list[EffectPart]:
     """What it does first, then why a person is asked, then the arguments."""
     given = approval.arguments if isinstance(approval.arguments, dict) else {}
-    parts = [*_held(given), *_diffs(given), *_request(given), *_commands(given), *_files(given)]
+    parts = [*_held(given), *_diffs(given), *_request(given), *_commands(given)]
+    parts += [part for part in _files(given) if part.text or not parts]
     if approval.message:
         parts.append(_part("why", approval.message))
     if approval.arguments not in (None, {}) and not approval.id.startswith("pin-"):
@@ -53,6 +54,8 @@ def effect_line(approval: Approval) -> str:
     given = approval.arguments if isinstance(approval.arguments, dict) else {}
     for part in (*_request(given), *_commands(given)):
         return _line(part.text)
+    for part in () if approval.message else _files(given):
+        return _line(f"{approval.name} {part.title}")
     return _line(approval.message or f"{approval.name} {_compact(approval.arguments)}")
 
 

@@ -83,7 +83,8 @@ export function mount(root, { route, signal }) {
     if (!one.expires_unix) return replace(el, t("approvals.stays"));
     const left = Math.max(0, one.expires_unix - (Date.now() / 1000 + offset));
     el.dataset.state = left < URGENT_S ? "urgent" : "waiting";
-    replace(el, t("approvals.left", { time: duration(Math.ceil(left) * 1000) }));
+    const seconds = Math.ceil(left);
+    replace(el, t("approvals.left", { time: seconds < 60 ? `${seconds} s` : duration(seconds * 1000) }));
   }
 
   async function showDetail() {

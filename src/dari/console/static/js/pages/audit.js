@@ -97,6 +97,8 @@ export function mount(root, { route, signal }) {
   return { update: show };
 }
 
+const short = (ms) => (ms < 1000 ? `${ms} ms` : `${ms / 1000} s`);
+
 /** What the address says, as dari_audit_search takes it. */
 function filterOf(query) {
   const filter = {};
@@ -296,12 +298,12 @@ function activityView(signal) {
     try {
       const [byTool, byOutcome, byWho] = await Promise.all(["tool", "outcome", "who"].map(ask));
       const over = (value, pick) => ({ start: value.start_unix, step: value.step_s, series: value.series.map((one) => ({ name: one.name, values: pick(one) })) });
-      const names = byOutcome.series.map((one) => ({ name: text(t(`audit.outcome.${one.name}`)), values: one.calls }));
+      const names = byOutcome.series.map((one) => ({ name: text(t(`audit.outcome.${one.name}`)), values: one.calls, state: OUTCOMES[one.name] }));
       const limits = byTool.duration_limits_ms;
       put("tools", stacked, { label: t("audit.chart.tools"), ...over(byTool, (one) => one.calls) });
       put("outcomes", stacked, { label: t("audit.chart.outcomes"), ...over(byOutcome, (one) => one.calls), series: names });
       put("tokens", stacked, { label: t("audit.chart.tokens"), ...over(byWho, (one) => one.tokens) });
-      put("durations", histogram, { label: t("audit.chart.durations"), buckets: byTool.durations.map((value, at) => ({ value, name: at < limits.length ? `≤ ${duration(limits[at])}` : `> ${duration(limits[at - 1])}` })) });
+      put("durations", histogram, { label: t("audit.chart.durations"), buckets: byTool.durations.map((value, at) => ({ value, name: at < limits.length ? short(limits[at]) : `> ${short(limits[at - 1])}` })) });
       put("failures", bars, { label: t("audit.chart.failures"), rows: byTool.series.map((one) => ({ name: one.name, value: one.failed.reduce((a, b) => a + b, 0), state: "bad", href: `/audit?tool=${encodeURIComponent(one.name)}` })).filter((one) => one.value) });
       cut.hidden = !byTool.is_cut;
     } catch (error) {

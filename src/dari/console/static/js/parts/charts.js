@@ -1,7 +1,7 @@
 // Small charts of our own: SVG shapes without text, HTML for the words around them, and the same numbers as a table.
 //
 //   spark([1, 4, 2], {label})                                          a line beside a number
-//   stacked({label, start, step, series: [{name, values}], format})    bars over time; area: true for a level
+//   stacked({label, start, step, series: [{name, values, state}], format})   bars over time; area: true for a level
 //   histogram({label, buckets: [{name, value}]})                       how often each size came
 //   bars({label, rows: [{name, value, href, state}], format})          the largest of something
 //
@@ -18,7 +18,7 @@ document.head.append(h("link", { rel: "stylesheet", href: new URL("../../css/cha
 const WIDTH = 600;
 const COLOURS = 8;
 const sum = (values) => values.reduce((all, one) => all + one, 0);
-const colour = (at) => `chart-c${(at % COLOURS) + 1}`;
+const colour = (one, at) => `chart-${one.state || `c${(at % COLOURS) + 1}`}`;
 const named = (name) => (name ? cleanText(name, 80) : text(t("chart.others")));
 
 /** A line without axes; `label` says what it is, the numbers are read with it. */
@@ -44,7 +44,7 @@ function figure(kind, draw, data) {
   const picture = h("div", { class: "chart-picture" });
   const table = h("div", { class: "chart-table scroll", hidden: true, tabindex: "0", role: "region" });
   const el = h("figure", { class: `chart chart-${kind}`, data: { state: "picture" } },
-    h("figcaption", { class: "row wrap" }, title, h("span", { class: "grow" }), legend, toggle), picture, table);
+    h("figcaption", { class: "row" }, title, h("span", { class: "grow" }), toggle), picture, table, legend);
   toggle.addEventListener("click", () => {
     table.hidden = !table.hidden;
     picture.hidden = !table.hidden;
@@ -92,7 +92,7 @@ function drawStacked({ area = false, height = 120, format = count, ...data }, { 
   const steps = series[0]?.values.length || 0;
   const totals = Array.from({ length: steps }, (_, at) => sum(series.map((one) => one.values[at])));
   const most = Math.max(...totals, 0);
-  replace(legend, series.map((one, at) => h("span", { class: "chart-key" }, h("i", { class: colour(at), "aria-hidden": "true" }), named(one.name))));
+  replace(legend, series.map((one, at) => h("span", { class: "chart-key" }, h("i", { class: colour(one, at), "aria-hidden": "true" }), named(one.name))));
   replace(table, rowsTable([text(t("chart.time")), ...series.map((one) => named(one.name))],
     totals.map((_, at) => [clock(start + at * step), ...series.map((one) => format(one.values[at]))])));
   if (!most) return empty(picture);
@@ -115,7 +115,7 @@ function columns(series, totals, y, height) {
       if (!one.values[at]) return null;
       const foot = y(below);
       below += one.values[at];
-      return svg("rect", { x: (at * width + gap / 2).toFixed(2), y: y(below).toFixed(2), width: (width - gap).toFixed(2), height: Math.min(height, foot - y(below)).toFixed(2), class: colour(number) });
+      return svg("rect", { x: (at * width + gap / 2).toFixed(2), y: y(below).toFixed(2), width: (width - gap).toFixed(2), height: Math.min(height, foot - y(below)).toFixed(2), class: colour(one, number) });
     });
   });
 }
@@ -128,7 +128,7 @@ function areas(series, totals, y) {
     const line = (levels) => levels.map((value, at) => `${x(at)} ${y(value).toFixed(1)}`);
     const path = `M${line(above).join("L")}L${line(below).reverse().join("L")}Z`;
     below = above;
-    return svg("path", { d: path, class: colour(number) });
+    return svg("path", { d: path, class: colour(one, number) });
   });
 }
 
@@ -158,7 +158,7 @@ export function bars(data) {
     replace(title, label);
     replace(list, rows.length ? rows.map((one, at) => h("li", { data: { state: one.state || "" } },
       one.href ? h("a", { href: one.href, class: "ellipsis" }, named(one.name)) : h("span", { class: "ellipsis", title: named(one.name) }, named(one.name)),
-      h("span", { class: "chart-bar", "aria-hidden": "true" }, h("i", { class: one.state ? null : "chart-c1", style: { width: `${(100 * one.value) / most}%` } })),
+      h("span", { class: "chart-bar", "aria-hidden": "true" }, h("i", { class: colour(one, 0), style: { width: `${(100 * one.value) / most}%` } })),
       h("span", { class: "num" }, format(one.value)))) : h("li", { class: "muted small" }, t("chart.empty")));
   };
   el.update(data);

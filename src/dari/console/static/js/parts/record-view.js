@@ -26,7 +26,7 @@ export function recordHref(one) {
 export function recordRow(one) {
   return h("tr", { data: { n: one.n, outcome: one.outcome, kind: one.kind } },
     h("td", { class: "nowrap num" }, h("a", { href: recordHref(one), title: dateTime(one.at_unix) }, clock(one.at_unix))),
-    h("td", {}, one.part ? badge(one.part) : null), h("td", { class: "mono" }, recordTitle(one)), h("td", {}, cleanText(one.who, 60)),
+    h("td", {}, one.part ? badge(one.part) : null), h("td", { class: "mono" }, recordTitle(one)), h("td", { class: "audit-who" }, cleanText(one.who, 60)),
     h("td", {}, outcomeBadge(one)), h("td", { class: "num nowrap" }, one.kind === "call" ? duration(one.ms) : ""),
     h("td", { class: "num nowrap" }, one.result_bytes ? bytes(one.result_bytes) : ""), h("td", { class: "audit-said small muted" }, said(one)));
 }
@@ -35,7 +35,8 @@ export function recordRow(one) {
 function said(one) {
   if (one.error) return cleanText(one.error, 160);
   if (one.kind !== "call") return cleanText(one.detail.reason || one.detail.effect || one.detail.says || "", 160);
-  return one.arguments === null ? "" : cleanText(JSON.stringify(one.arguments), 160);
+  const given = one.arguments === null ? "" : JSON.stringify(one.arguments);
+  return given === "{}" ? "" : cleanText(given, 160);
 }
 
 /** A row of a session's timeline: a bar where in the session it was and how long it took. */

@@ -20,7 +20,7 @@ export default {
     "audit.help.denied": "A policy or a person refused it. The agent was told why.", "audit.help.held": "It waited for a person; with the answer comes another call.", "audit.help.timed_out": "It took longer than it may. A longer time limit or a smaller request helps.", "audit.help.limited": "Too many calls at once; the agent was told when to try again.", "audit.help.error": "The call could not be made. The error says what was wrong, with which value.", "audit.help.tool_error": "The tool ran and reported a failure of its own in its result.", "audit.help.cancelled": "The agent left before the result came.",
     "audit.chart.tools": "Calls by tool", "audit.chart.outcomes": "Calls by outcome", "audit.chart.tokens": "Tokens read by agents (estimated)", "audit.chart.durations": "How long calls take", "audit.chart.failures": "Failed calls by tool", "audit.chart.memory": "Memory", "audit.chart.cpu": "Processor",
     "audit.cut": "Older calls of this time are not counted: there were too many.", "audit.minutes.60": "last hour", "audit.minutes.360": "last 6 hours", "audit.minutes.1440": "last day",
-    "audit.processes": "Processes", "audit.name": "Name", "audit.kindOf": "What", "audit.pid": "Process", "audit.memory": "Memory", "audit.cpu": "Processor", "audit.process.hub": "hub", "audit.process.daemon": "daemon", "audit.process.server": "server",
+    "audit.processes": "Processes", "audit.name": "Name", "audit.kindOf": "What", "audit.pid": "PID", "audit.memory": "Memory", "audit.cpu": "Processor", "audit.process.hub": "hub", "audit.process.daemon": "daemon", "audit.process.server": "server",
   },
   ko: {
     "audit.title": "감사 기록", "audit.tab.records": "기록", "audit.tab.sessions": "세션", "audit.tab.activity": "활동",
@@ -43,6 +43,6 @@ export default {
     "audit.help.denied": "정책이나 사람이 거절했습니다. 에이전트는 까닭을 들었습니다.", "audit.help.held": "사람을 기다렸습니다. 답이 오면 다시 부릅니다.", "audit.help.timed_out": "허용된 시간보다 오래 걸렸습니다. 시간을 늘리거나 요청을 줄이면 됩니다.", "audit.help.limited": "한꺼번에 너무 많이 불렀습니다. 에이전트는 언제 다시 부를지 들었습니다.", "audit.help.error": "호출하지 못했습니다. 오류에 무엇이 어떤 값에서 틀렸는지 있습니다.", "audit.help.tool_error": "도구가 실행되었고 결과에서 스스로 실패를 알렸습니다.", "audit.help.cancelled": "결과가 오기 전에 에이전트가 떠났습니다.",
     "audit.chart.tools": "도구별 호출", "audit.chart.outcomes": "결과별 호출", "audit.chart.tokens": "에이전트가 읽은 토큰 (추정)", "audit.chart.durations": "호출에 걸린 시간", "audit.chart.failures": "도구별 실패", "audit.chart.memory": "메모리", "audit.chart.cpu": "프로세서",
     "audit.cut": "이 기간의 오래된 호출은 너무 많아 세지 않았습니다.", "audit.minutes.60": "지난 1시간", "audit.minutes.360": "지난 6시간", "audit.minutes.1440": "지난 하루",
-    "audit.processes": "프로세스", "audit.name": "이름", "audit.kindOf": "종류", "audit.pid": "프로세스", "audit.memory": "메모리", "audit.cpu": "프로세서", "audit.process.hub": "허브", "audit.process.daemon": "데몬", "audit.process.server": "서버",
+    "audit.processes": "프로세스", "audit.name": "이름", "audit.kindOf": "종류", "audit.pid": "PID", "audit.memory": "메모리", "audit.cpu": "프로세서", "audit.process.hub": "허브", "audit.process.daemon": "데몬", "audit.process.server": "서버",
   },
 };
