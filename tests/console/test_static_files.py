@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.console.static_files import FOLDER, find_file, version
+from dari.console.static_files import FOLDER, find_file, strip_comments, version
 
 SCRIPTS = sorted(FOLDER.rglob("*.js"))
 MAX_PAGE_BYTES = 60_000
@@ -113,3 +113,14 @@ def test_an_address_with_the_version_lasts_and_one_of_another_version_leads_nowh
     assert find_file("0123456789ab/app.css") is None
     page = find_file("index.html")
     assert page is not None and not page.is_lasting and f"/static/{version()}/js/main.js".encode() in page.plain
+
+
+def test_files_are_sent_without_comments_and_indentation_under_the_same_line_numbers() -> None:
+    source = b"// why\nconst a = 1; // kept\n\n/** What\n *  it * does. */\n  go('//x');\n/* one */ b();\n"
+    assert strip_comments(source) == b"\nconst a = 1; // kept\n\n\n\ngo('//x');\n/* one */ b();\n"
+
+
+@pytest.mark.parametrize("name", names(SCRIPTS))
+def test_no_literal_spans_lines_that_lose_their_indentation(name: str) -> None:
+    lines = _without_comments((FOLDER / name).read_text()).splitlines()
+    assert [line for line in lines if line.count("`") % 2] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import mimetypes
+import re
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,8 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
 }
+_COMMENTS = re.compile(rb"^[ \t]*(?://.*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/[ \t]*)$", re.M)
+_INDENTS = re.compile(rb"^[ \t]+", re.M)
 
 
 class StaticFile(Struct, frozen=True):
@@ -57,5 +60,13 @@ def _load(name: str) -> StaticFile:
     plain = path.read_bytes()
     if path.suffix == ".html":
         plain = plain.replace(b'"/static/', b'"/static/%b/' % version().encode())
+    if path.suffix in (".js", ".css"):
+        plain = strip_comments(plain)
     kind = _TYPES.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
     return StaticFile(kind, plain, gzip.compress(plain, 9, mtime=0), f'"{hashlib.sha256(plain).hexdigest()[:20]}"')
+
+
+def strip_comments(source: bytes) -> bytes:
+    """Without comments that have lines of their own and without indentation: a tenth less to send. Lines keep their
+    numbers, so that an error in the page names the line of the source."""
+    return _INDENTS.sub(b"", _COMMENTS.sub(lambda found: b"\n" * found[0].count(b"\n"), source))
