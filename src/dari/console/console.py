@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dari.bridge.gateway.endpoints import GatewayEndpoint
     from dari.console.backends import ConsoleBackends
     from dari.console.login import ConsoleSession
+    from dari.core.registry import Registry
     from dari.core.tool import Toolkit
     from dari.transport.guard import HttpGuard
     from dari.transport.health import HealthApp
@@ -26,8 +27,9 @@ GRANT = Grant("app", ALL_SCOPES)
 _log = logging.getLogger("dari.console")
 
 
-def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
-    """What a person does in the console and an agent may not: every tool has the scope `admin`."""
+def console_toolkits(backends: ConsoleBackends, registry: Registry) -> Iterable[Toolkit]:
+    """What a person does in the console and an agent may not: every tool has the scope `admin`. `registry` is what the
+    pages are served."""
     from dari.console.tools.activity import ActivityTools
     from dari.console.tools.approvals import ApprovalTools
     from dari.console.tools.audit import AuditTools
@@ -40,6 +42,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     from dari.console.tools.server_import import server_toolkits
     from dari.console.tools.terminals import TerminalTools
     from dari.console.tools.tokens import TokenTools
+    from dari.console.tools.tool_origins import ToolOriginTools
     from dari.console.tools.traffic import TrafficPageTools
 
     yield HubTools(backends)
@@ -55,6 +58,7 @@ def console_toolkits(backends: ConsoleBackends) -> Iterable[Toolkit]:
     yield from server_toolkits(backends)
     yield TerminalTools(backends)
     yield TrafficPageTools(backends)
+    yield ToolOriginTools(backends.view, registry)
 
 
 def console_topics() -> dict[str, Follow]:
@@ -153,7 +157,7 @@ class Console:
     def _open_endpoint(self) -> GatewayEndpoint:
         if self._endpoint is None:
             self._endpoint = self._make_endpoint()
-            for toolkit in console_toolkits(self._backends):
+            for toolkit in console_toolkits(self._backends, self._endpoint.full):
                 self._endpoint.full.add_toolkit(toolkit)
             self._endpoint.start()
         return self._endpoint

@@ -110,6 +110,8 @@ class Tool(Struct, frozen=True):
     """The tool as another server lists it, with every field that server knows."""
     server: str = ""
     """The name of that server here; empty for a tool of ours."""
+    own_name: str = ""
+    """Its name on that server, as the server's profile has it."""
     part: str = "bridge"
     """Which part of Dari runs it, as the audit log names it."""
     is_recorded: bool = True

@@ -14,7 +14,7 @@ from dari.bridge.trust.items import ServerListing as Shown
 from dari.bridge.trust.pin_diff import MAX_COMPARISONS
 from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
-from dari.bridge.upstream.lists import MAX_ITEM_BYTES, MAX_ITEMS, prepared_items
+from dari.bridge.upstream.lists import MAX_COMPLAINTS, MAX_ITEM_BYTES, MAX_ITEMS, prepared_items
 from dari.errors import Failed
 from dari.mcp.client.listing import fetch_list
 from dari.mcp.client.results import ListResult
@@ -61,8 +61,22 @@ async def test_a_huge_or_deep_item_is_left_out_and_the_others_stay(caplog: pytes
     tools = listing(
         {"name": "huge", "description": "x" * MAX_ITEM_BYTES}, {"name": "deep", "inputSchema": deep}, {"name": "fine"}
     )
-    assert [one.listed["name"] for one in await prepared_items("lab", "tools", tools)] == ["fine"]
+    complaints: list[str] = []
+    assert [one.listed["name"] for one in await prepared_items("lab", "tools", tools, complaints)] == ["fine"]
     assert caplog.text.count("left out") == 2
+    assert len(complaints) == 3 and "inputSchema" in complaints[2]
+
+
+async def test_items_without_a_name_or_schema_are_named_and_their_number_is_bounded() -> None:
+    complaints: list[str] = []
+    odd = listing({"description": "no name"}, "text", {"name": "bare", "inputSchema": []}, *([{}] * 500))
+    await prepared_items("lab", "tools", odd, complaints)
+    assert complaints[:3] == [
+        "tools: an item needs a name, got 'None'",
+        "tools: an item must be an object, got str",
+        "tools: 'bare' needs an inputSchema that is an object, got '[]'",
+    ]
+    assert len(complaints) == MAX_COMPLAINTS
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ class MountedServer:
             mirrored=read_header_params(schema),
             shown=shown,
             server=self.id,
+            own_name=own_name,
         )
 
     def _prompt(self, listed: JsonObject, name: str) -> Prompt:

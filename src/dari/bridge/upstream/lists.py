@@ -29,6 +29,7 @@ MAX_ITEMS: dict[ListName, int] = {"tools": 2_000, "prompts": 2_000, "resourceTem
 MAX_LIST_BYTES = 8 * 1024 * 1024
 MAX_ITEM_BYTES = 256 * 1024
 MAX_DEPTH = 100
+MAX_COMPLAINTS = 100
 
 _PINNED: dict[ListName, ItemKind] = {"tools": "tool", "prompts": "prompt", "resourceTemplates": "template"}
 _log = logging.getLogger("dari.bridge")
@@ -44,8 +45,14 @@ class PreparedItem(Struct, frozen=True):
     """As it is compared with its pin; None for what is not pinned."""
 
 
-async def prepared_items(server: str, name: ListName, listing: ListResult) -> list[PreparedItem]:
-    """Every item that can be used. Raises Failed where there are too many; one that is too large is left out."""
+async def prepared_items(
+    server: str, name: ListName, listing: ListResult, complaints: list[str] | None = None
+) -> list[PreparedItem]:
+    """Every item that can be used. Raises Failed where there are too many; one that is too large is left out.
+
+    `complaints` gets one line for each item that is left out or that lacks what it needs.
+    """
+    noted: list[str] = [] if complaints is None else complaints
     total_bytes = sum(len(bytes(raw)) for raw in listing.items)
     if len(listing.items) > MAX_ITEMS[name] or total_bytes > MAX_LIST_BYTES:
         raise Failed(
@@ -54,21 +61,45 @@ async def prepared_items(server: str, name: ListName, listing: ListResult) -> li
             "ask its author for a server with fewer, or for an option that chooses some",
         )
     found: list[PreparedItem] = []
+
+    def leave_out(what: str) -> None:
+        _log.warning(format_event("bridge", "list", f"server={server} list={name} left out {what}"))
+        _note(noted, f"{name}: left out {what}")
+
     async for raw in sliced(listing.items):
         if len(bytes(raw)) > MAX_ITEM_BYTES:
-            _left_out(server, name, f"an item of {len(bytes(raw)):,} bytes, {MAX_ITEM_BYTES:,} are allowed")
+            leave_out(f"an item of {len(bytes(raw)):,} bytes, {MAX_ITEM_BYTES:,} are allowed")
             continue
         try:
             value = decode_any(raw)
         except UNREADABLE as error:
-            _left_out(server, name, f"an item that cannot be read: {error}")
+            leave_out(f"an item that cannot be read: {error}")
             continue
-        if isinstance(value, dict):
-            if is_deep(value):
-                _left_out(server, name, f"an item nested deeper than {MAX_DEPTH} levels")
-            else:
-                found.append(_prepared(name, value))
+        if not isinstance(value, dict):
+            _note(noted, f"{name}: an item must be an object, got {type(value).__name__}")
+        elif is_deep(value):
+            leave_out(f"an item nested deeper than {MAX_DEPTH} levels")
+        else:
+            if lacks := _lacks(name, value):
+                _note(noted, f"{name}: {lacks}")
+            found.append(_prepared(name, value))
     return found
+
+
+def _note(noted: list[str], line: str) -> None:
+    if len(noted) < MAX_COMPLAINTS:
+        noted.append(line)
+
+
+def _lacks(name: ListName, item: JsonObject) -> str:
+    """What a listed item has to have and does not; it is used as far as it can be."""
+    key = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(name, "name")
+    own = item.get(key)
+    if not isinstance(own, str) or not own:
+        return f"an item needs a {key}, got {str(own)[:60]!r}"
+    if name == "tools" and not isinstance(item.get("inputSchema"), dict):
+        return f"'{own[:100]}' needs an inputSchema that is an object, got {str(item.get('inputSchema'))[:60]!r}"
+    return ""
 
 
 def is_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
@@ -94,10 +125,6 @@ def _prepared(name: ListName, listed: JsonObject) -> PreparedItem:
         except InvalidInput:
             pinned = None  # the comparison says so of the same item
     return PreparedItem(listed, sanitize_value_for_model(listed)[0], pinned)
-
-
-def _left_out(server: str, name: ListName, what: str) -> None:
-    _log.warning(format_event("bridge", "list", f"server={server} list={name} left out {what}"))
 
 
 Fetch = Callable[[ListName], Awaitable[ListResult]]
@@ -132,6 +159,8 @@ class UpstreamLists:
         self._is_closed = False
         self._reviewing = asyncio.Lock()
         self._prepared: dict[ListName, dict[int, PreparedItem]] = {}
+        self.complaints: dict[ListName, list[str]] = {}
+        """What was wrong in the lists that were fetched since the start, for a person."""
         self.known: CachedServer = memory.load(target.memory_key)
         self.visibility = pins.visibility(target.pin_name)
         self.tools: dict[str, UpstreamTool] = {}
@@ -221,7 +250,10 @@ class UpstreamLists:
 
     async def take(self, name: ListName, listing: ListResult) -> None:
         """A list as the server just gave it; it counts when it has been compared with its pins."""
-        prepared = {id(one.listed): one for one in await prepared_items(self._target.profile.id, name, listing)}
+        complaints: list[str] = []
+        found = await prepared_items(self._target.profile.id, name, listing, complaints)
+        self.complaints[name] = complaints
+        prepared = {id(one.listed): one for one in found}
         items = [one.listed for one in prepared.values()]
         async with self._reviewing:
             before = self.known.lists.get(name)

@@ -194,6 +194,10 @@ class Upstream:
         """Names of tools that are not offered: held because they changed, or filtered by the profile."""
         return self._lists.unlisted_tools()
 
+    def complaints(self) -> list[str]:
+        """What was wrong in the lists it sent: items that were left out, or that lack a name or a schema."""
+        return [line for lines in self._lists.complaints.values() for line in lines]
+
     def known_lists(self) -> tuple[tuple[JsonObject, ...], tuple[JsonObject, ...], tuple[JsonObject, ...]]:
         """Prompts, resources and templates, as far as they are known, without asking the server."""
         return self._lists.prompts, self._lists.resources, self._lists.templates
