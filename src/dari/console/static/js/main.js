@@ -5,8 +5,8 @@ import { LANGUAGES, addTexts, getLanguage, onLanguage, setLanguage, t, text } fr
 import { keys, palette, startKeys } from "./lib/keys.js";
 import { live } from "./lib/live.js";
 import { go, onRoute, route, startRouting } from "./lib/route.js";
-import { applyTheme, switchTheme } from "./lib/theme.js";
 import { loadStyle } from "./lib/style.js";
+import { applyTheme, switchTheme } from "./lib/theme.js";
 import { openPalette, searchButton, showKeys } from "./parts/palette.js";
 import { toast } from "./parts/toast.js";
 import { emptyState } from "./parts/widgets.js";
@@ -155,6 +155,9 @@ function addCommands() {
   palette.add({ title: t("theme.switch"), group: t("group.appearance"), words: "dark light theme 테마", run: switchTheme });
   palette.add({ title: t("language.switch"), group: t("group.appearance"), words: "english korean 한국어", run: switchLanguage });
   palette.add({ title: t("keys.help"), group: t("group.appearance"), key: "?", run: showKeys });
+  const runTool = async () => (await import("./parts/tool-palette.js")).openToolPalette();
+  for (const key of ["Ctrl+Shift+m", "Alt+m"]) keys.add({ key, label: t("keys.runTool"), run: runTool, always: true });
+  palette.add({ title: t("keys.runTool"), group: t("group.pages"), key: "Alt+m", words: "tool call palette 도구", run: runTool });
   palette.add({ title: t("logout"), group: t("group.session"), run: logOut });
 }
 
@@ -174,6 +177,9 @@ live.follow("hub", (state) => {
   showWaiting(state.waiting);
   document.getElementById("version").textContent = state.version;
 });
+// What a server asks in the middle of a call; the parts that answer are loaded when the first one does.
+live.onRequest("elicitation/create", async (params) => (await import("./parts/server-requests.js")).answerElicitation(params));
+live.onRequest("sampling/createMessage", async (params) => (await import("./parts/server-requests.js")).answerSampling(params));
 live.connect();
 if (globalThis.Notification?.permission === "granted") import("./parts/approval-alerts.js").then((alerts) => alerts.start());
 show();

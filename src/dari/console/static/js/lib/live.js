@@ -58,7 +58,7 @@ class Live {
     try {
       this.info = await this.#send("initialize", {
         protocolVersion: "2025-11-25",
-        capabilities: { elicitation: {} },
+        capabilities: { elicitation: { form: {}, url: {} }, sampling: {} },
         clientInfo: { name: "console", version: "1" },
       });
     } catch {
