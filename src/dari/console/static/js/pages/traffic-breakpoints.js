@@ -30,7 +30,7 @@ export function mount(root, { route, signal }) {
       h("a", { class: "btn", href: "/traffic/rules?new=breakpoint" }, t("breakpoints.add"))),
     empty, body, news);
   replace(root, section);
-  live.follow("breakpoints", onEvent, { signal, onError: () => draw("off") });
+  live.follow("breakpoints", onEvent, { signal, onError: (error) => draw("off", error) });
   const clock = setInterval(tick, 500);
   signal.addEventListener("abort", () => clearInterval(clock));
   keys.add({ key: "Ctrl+Enter", label: t("breakpoints.resume"), always: true, when: () => Boolean(editor), run: () => resume(false) }, signal);
@@ -45,7 +45,7 @@ export function mount(root, { route, signal }) {
     choose();
   }
 
-  function draw(state) {
+  function draw(state, error) {
     if (state === "off") held = [];
     section.dataset.state = state;
     body.hidden = !held.length && !editor;
@@ -53,7 +53,7 @@ export function mount(root, { route, signal }) {
     if (empty.dataset.state === state) return;
     empty.dataset.state = state;
     replace(empty, state === "empty" ? emptyState({ icon: "pause", title: t("breakpoints.empty"), body: t("breakpoints.empty.body") })
-      : state === "off" ? proxyOff() : null);
+      : state === "off" ? proxyOff(error) : null);
   }
 
   function makeItem(one) {

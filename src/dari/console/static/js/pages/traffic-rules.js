@@ -23,6 +23,7 @@ const HOME = "/traffic/rules";
 export function mount(root, { route, signal }) {
   let rules = [];
   let isRunning = null;
+  let problem = null;
   let verdicts = new Map();
   let shownForm = "";
   const list = h("ol", { class: "rules", "aria-label": t("rules.list") });
@@ -62,8 +63,9 @@ export function mount(root, { route, signal }) {
     if (event.rules) runTest();
   }
 
-  function onError() {
+  function onError(error) {
     isRunning = false;
+    problem = error;
     draw();
   }
 
@@ -78,7 +80,7 @@ export function mount(root, { route, signal }) {
     if (state === empty.dataset.state) return;
     empty.dataset.state = state;
     replace(empty, state === "empty" ? emptyState({ icon: "filter", title: t("rules.empty"), body: t("rules.empty.body") })
-      : state === "off" ? proxyOff() : null);
+      : state === "off" ? proxyOff(problem) : null);
   }
 
   // The list

@@ -33,13 +33,13 @@ export function mount(root, { signal }) {
   drawHead();
   return {};
 
-  function off() {
+  function off(error) {
     state = null;
     section.dataset.state = "off";
     grid.hidden = true;
     drawHead();
     if (empty.childElementCount) return;
-    replace(empty, proxyOff());
+    replace(empty, proxyOff(error));
   }
 
   function drawHead() {

@@ -1,6 +1,6 @@
 // What is shown where crabd does not run, with the way to start it.
 
-import { h } from "../lib/dom.js";
+import { cleanText, h } from "../lib/dom.js";
 import { addTexts, t } from "../lib/i18n.js";
 import { live } from "../lib/live.js";
 import texts from "../texts/traffic-tools.js";
@@ -13,6 +13,8 @@ export function startButton(kind = "primary") {
   return h("button", { class: ["btn", kind], type: "button", data: { action: "start" }, on: { click: () => live.call("crab_proxy_start").catch(toastError) } }, t("tools.start"));
 }
 
-export function proxyOff() {
+/** `error`: why a topic of the proxy ended. */
+export function proxyOff(error) {
+  if (error && error.name !== "unavailable") return emptyState({ icon: "warn", title: cleanText(error.message), body: cleanText(error.hint) });
   return emptyState({ icon: "warn", title: t("tools.off"), body: t("tools.off.body"), action: startButton() });
 }
