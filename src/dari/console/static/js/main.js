@@ -1,7 +1,7 @@
 // The frame: navigation, connection, theme, palette; loads a page when it is first opened.
 
 import { h, icon, replace } from "./lib/dom.js";
-import { LANGUAGES, addTexts, getLanguage, onLanguage, setLanguage, t, text } from "./lib/i18n.js";
+import { LANGUAGES, addTexts, getLanguage, onLanguage, rewrite, setLanguage, t, text } from "./lib/i18n.js";
 import { keys, palette, startKeys } from "./lib/keys.js";
 import { live } from "./lib/live.js";
 import { go, onRoute, route, startRouting } from "./lib/route.js";
@@ -180,6 +180,7 @@ live.follow("hub", (state) => {
 // What a server asks in the middle of a call; the parts that answer are loaded when the first one does.
 live.onRequest("elicitation/create", async (params) => (await import("./parts/server-requests.js")).answerElicitation(params));
 live.onRequest("sampling/createMessage", async (params) => (await import("./parts/server-requests.js")).answerSampling(params));
+setInterval(() => document.querySelectorAll("time").forEach(rewrite), 20_000);
 live.connect();
 if (globalThis.Notification?.permission === "granted") import("./parts/approval-alerts.js").then((alerts) => alerts.start());
 show();

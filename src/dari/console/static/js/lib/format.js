@@ -1,6 +1,6 @@
 // Numbers and times as people read them, in the language of the page.
 
-import { getLanguage } from "./i18n.js";
+import { Message, bindText, getLanguage } from "./i18n.js";
 
 const cache = new Map();
 
@@ -58,11 +58,23 @@ export function ago(unix, now = Date.now() / 1000) {
   return "";
 }
 
-/** A <time> element that says how long ago, with the exact time in its title. */
+class Ago extends Message {
+  toString() {
+    return ago(this.values);
+  }
+}
+
+class Exactly extends Message {
+  toString() {
+    return dateTime(this.values);
+  }
+}
+
+/** A <time> element that says how long ago, with the exact time in its title; both follow the language and the clock. */
 export function when(unix) {
   const el = document.createElement("time");
   el.dateTime = new Date(unix * 1000).toISOString();
-  el.title = dateTime(unix);
-  el.textContent = ago(unix);
+  bindText(el, "title", new Exactly("", unix));
+  el.append(bindText(document.createTextNode(""), "", new Ago("", unix)));
   return el;
 }

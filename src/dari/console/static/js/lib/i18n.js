@@ -61,11 +61,16 @@ export function setLanguage(code) {
   language = code;
   localStorage.setItem("dari.language", code);
   document.documentElement.lang = code;
-  const walker = document.createTreeWalker(document, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+  rewrite(document);
+  for (const tell of listeners) tell(code);
+}
+
+/** Write every message below this node again. */
+export function rewrite(root) {
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
   for (let node = walker.currentNode; node; node = walker.nextNode()) {
     for (const { name, message } of node.__texts || []) write(node, name, message);
   }
-  for (const tell of listeners) tell(code);
 }
 
 /** Called after each switch; for what is drawn otherwise (numbers, canvases). */
