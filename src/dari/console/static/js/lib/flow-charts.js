@@ -3,7 +3,7 @@
 import { DURATION, HOST, STARTED } from "./flow-rows.js";
 
 const NICE_S = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
-const LIMITS_MS = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, Infinity];
+const LIMITS_MS = [10, 50, 100, 250, 500, 1000, 5000, Infinity];
 
 /** Requests by host over time: {start, step, series: [{name, values}]}; the busiest hosts, and "" for all others. */
 export function byHost(rows, { steps = 40, hosts = 5, now = Date.now() } = {}) {

@@ -37,6 +37,7 @@ export function mount(root, { route, signal }) {
   let lastCut = 0;
   let isFetching = false;
   let chartTimer = 0;
+  let drawCharts = () => {};
   let sayTimer = 0;
 
   const table = flowTable({ model, marked, onOpen: open, onToggle: toggle, onFollow: showFollow });
@@ -44,8 +45,8 @@ export function mount(root, { route, signal }) {
   const box = filterBox({ value: filter, signal, onChange: (text) => setQuery({ filter: text || null }) });
   const bar = proxyBar();
   const follow = h("button", { class: "btn", type: "button", "aria-pressed": "true", title: t("traffic.follow.title"), on: { click: () => table.list.follow(!table.list.following) } }, icon("down"), t("traffic.follow"));
-  const clear = h("button", { class: "btn ghost", type: "button", on: { click: clearAll } }, icon("trash"), t("traffic.clear"));
-  const charts = h("button", { class: "btn ghost", type: "button", "aria-pressed": "false", on: { click: () => setQuery({ charts: chartPlace.hidden ? "1" : null }) } }, icon("bolt"), t("traffic.charts"));
+  const clear = h("button", { class: "btn ghost icon", type: "button", "aria-label": t("traffic.clear"), title: t("traffic.clear"), on: { click: clearAll } }, icon("trash"));
+  const charts = h("button", { class: "btn ghost icon", type: "button", "aria-pressed": "false", "aria-label": t("traffic.charts"), title: t("traffic.charts"), on: { click: () => setQuery({ charts: chartPlace.hidden ? "1" : null }) } }, icon("bars"));
   const chartPlace = h("div", { class: "traffic-charts", hidden: true });
   const total = h("span", { class: "grow flow-count", data: { state: "idle" } });
   const said = h("span", { class: "visually-hidden", role: "status" });
@@ -94,10 +95,11 @@ export function mount(root, { route, signal }) {
       proxy = event.proxy;
       bar.show();
     }
-    if (isRefused) box.showProblem(null);
+    if (isRefused) box.clearProblem();
     isRefused = false;
     table.change(() => (event.kind === "snapshot" ? take(event) : change(event)));
     isReady = true;
+    if (event.kind === "snapshot") drawCharts();
     showCount();
     detail.changed(event.rows ?? []);
     fetchOlder();
@@ -152,7 +154,7 @@ export function mount(root, { route, signal }) {
 
   function onError(error) {
     isRefused = error.name === "invalid_input";
-    if (isRefused) box.showProblem({ ok: false, problem: error.message, hint: error.hint, start: 0, end: 0 });
+    if (isRefused) box.check().catch(toastError);
     else if (error.name !== "connection_lost") toastError(error);
   }
 
@@ -196,7 +198,8 @@ export function mount(root, { route, signal }) {
     const times = () => ({ label: t("traffic.charts.latency"), buckets: byDuration(model.rows) });
     const [first, second] = [stacked(hosts()), histogram(times())];
     replace(chartPlace, first, second);
-    chartTimer = setInterval(() => (first.update(hosts()), second.update(times())), CHARTS_MS);
+    drawCharts = () => (first.update(hosts()), second.update(times()));
+    chartTimer = setInterval(drawCharts, CHARTS_MS);
   }
 
   function showFollow(value) {

@@ -8,7 +8,7 @@ import { toastError } from "./toast.js";
 
 const PAUSE_MS = 250;
 
-/** filterBox({value, onChange(text), signal}) → {element, problem, set(text), focus(), showProblem(check)}. */
+/** filterBox({value, onChange(text), signal}) → {element, problem, show(text), use(text), check(), clearProblem(), focus()}. */
 export function filterBox({ value, onChange, signal }) {
   const input = h("input", {
     class: "input", type: "search", value, spellcheck: "false", autocomplete: "off", name: "filter",
@@ -74,7 +74,12 @@ export function filterBox({ value, onChange, signal }) {
   return {
     element,
     problem,
-    showProblem,
+    /** What is wrong with the text as it stands. */
+    async check() {
+      const { value: check } = await live.call("dari_traffic_check_filter", { filter: input.value }, { signal });
+      showProblem(check);
+    },
+    clearProblem: () => showProblem(null),
     /** What the URL says now; what a person is typing stays. */
     show(text) {
       if (text === used) return;

@@ -87,7 +87,7 @@ export function flowDetail({ signal, onClose, onFilter }) {
           isHiding ? h("button", { class: "btn", type: "button", title: t("traffic.reveal.title"), on: { click: reveal } }, icon("eye"), t("traffic.reveal")) : null,
           closeButton()),
         h("div", { class: "url" }, h("bdi", {}, cleanText(path, 2000)), copyButton(path, t("traffic.copy.url"))),
-        h("div", { class: "row wrap" },
+        h("div", { class: "row wrap flow-actions" },
           h("button", { class: "btn", type: "button", on: { click: () => copySnippet("curl", id) } }, icon("copy"), t("traffic.copy.curl")),
           h("button", { class: "btn", type: "button", on: { click: () => copySnippet("python", id) } }, icon("copy"), t("traffic.copy.python")),
           h("a", { class: "btn", href: `/traffic/compose?from=${id}` }, icon("refresh"), t("traffic.replay")),

@@ -48,8 +48,10 @@ export function virtualList({
   let described = "";
 
   const measure = () => {
+    const wasInView = isInView(active);
     viewHeight = element.clientHeight;
     headHeight = head ? head.offsetHeight : 0;
+    if (wasInView) reveal(active);
     schedule();
   };
   const resized = new ResizeObserver(measure);
@@ -147,6 +149,11 @@ export function virtualList({
     if (active >= 0 && scrolls) reveal(active);
     isDirty = true;
     schedule();
+  }
+
+  function isInView(index) {
+    const top = index * rowHeight - element.scrollTop;
+    return index >= 0 && !following && top >= 0 && top + rowHeight <= viewHeight - headHeight;
   }
 
   function reveal(index) {
