@@ -35,6 +35,7 @@ def console_toolkits(backends: ConsoleBackends, registry: Registry) -> Iterable[
     from dari.console.tools.audit import AuditTools
     from dari.console.tools.connect import ConnectTools
     from dari.console.tools.crab_endpoint import CrabEndpointTools
+    from dari.console.tools.doctor import DoctorTools
     from dari.console.tools.hub import HubTools
     from dari.console.tools.knowledge import KnowledgeFolderTools
     from dari.console.tools.policies import PolicyTools
@@ -46,6 +47,7 @@ def console_toolkits(backends: ConsoleBackends, registry: Registry) -> Iterable[
     from dari.console.tools.traffic import TrafficPageTools
 
     yield HubTools(backends)
+    yield DoctorTools(backends)
     yield ApprovalTools(backends)
     yield AuditTools(backends)
     yield ActivityTools(backends)

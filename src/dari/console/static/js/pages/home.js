@@ -4,7 +4,7 @@ import { h, icon, keyed, replace } from "../lib/dom.js";
 import { addTexts, t } from "../lib/i18n.js";
 import { keys } from "../lib/keys.js";
 import { live } from "../lib/live.js";
-import { toastError } from "../parts/toast.js";
+import { toast, toastError } from "../parts/toast.js";
 import { copyButton, dot } from "../parts/widgets.js";
 import texts from "../texts/home.js";
 import { agentsCard, connectCard } from "./home-connect.js";
@@ -67,10 +67,19 @@ function doctorCard(signal) {
       el.dataset.state = value.status;
       replace(list, value.checks.map((one) => h("li", { class: "home-check", data: { check: one.name, state: one.status } },
         h("div", { class: "row top" }, dot(STATES[one.status], t(`home.doctor.${one.status}`)), h("div", { class: "grow" }, h("strong", {}, one.name), " ", h("span", { class: "muted" }, one.found))),
-        one.hint ? h("div", { class: "row home-fix" }, h("span", { class: "grow" }, h("span", { class: "label" }, t("home.doctor.fix")), " ", one.hint), copyButton(one.hint, t("home.doctor.copy"))) : null)));
+        one.hint ? h("div", { class: "row home-fix" }, h("span", { class: "grow" }, h("span", { class: "label" }, t("home.doctor.fix")), " ", one.hint), copyButton(one.hint, t("home.doctor.copy")),
+          /^chmod /.test(one.hint) ? h("button", { class: "btn", type: "button", on: { click: () => fix(one.name) } }, t("home.doctor.mend")) : null) : null)));
     } catch (error) {
       if (!signal.aborted) toastError(error);
     }
+  }
+  async function fix(name) {
+    try {
+      toast((await live.call("dari_doctor_fix", { check: name })).value.done, { kind: "ok" });
+    } catch (error) {
+      toastError(error);
+    }
+    check();
   }
   live.onState((state) => state === "open" && check(), signal);
   return { el, check };
