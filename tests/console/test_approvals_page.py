@@ -260,6 +260,36 @@ async def test_a_person_is_notified_once_they_have_asked_for_it(new_person: NewP
     await expect(item(page, "rm quiet")).to_have_count(0)
 
 
+async def test_an_agent_has_none_of_these_tools(agent: Agent, queue: ApprovalService) -> None:
+    id = await ask(queue, "rm by myself")
+    listed = [tool["name"] for tool in (await agent.ask("tools/list"))["result"]["tools"]]
+    assert not [name for name in listed if name.startswith(("dari_approvals", "dari_audit", "dari_activity"))]
+    for tool in ("dari_approvals_answer", "dari_approvals_forget", "dari_audit_search"):
+        reply = await agent.ask("tools/call", name=tool, arguments={"id": id, "decision": "once"})
+        assert "error" in reply or reply["result"]["isError"]
+    assert (await queue.show(id)).state == "waiting"
+
+
+async def test_rules_and_the_page_live_through_a_restart_of_the_hub(person: Person, queue: ApprovalService) -> None:
+    person.problems.allow(r"ERR_CONNECTION_REFUSED|WebSocket")
+    id = await ask(queue, "make again", message="")
+    page = await person.open(f"/approvals/{id}")
+    await is_calm(page)
+    await page.keyboard.press("w")
+    await page.get_by_role("dialog").get_by_role("button", name="Write the rule and approve").click()
+    await expect(page.locator(f".approval-item[data-id='{id}']")).to_have_count(0)
+    await person.go(page, "/approvals/rules")
+    rule = page.locator(".rule-list li", has_text="make again")
+    await expect(rule).to_be_visible()
+    await person.hub.restart()
+    await expect(page.locator("html")).to_have_attribute("data-live", "open")
+    await person.go(page, "/approvals/rules")
+    await expect(rule).to_contain_text("used 0 times")
+    await rule.get_by_role("button", name="Take back").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Take back").click()
+    await expect(rule).to_have_count(0)
+
+
 async def test_approvals_fit_a_phone(new_person: NewPerson, queue: ApprovalService) -> None:
     id = await ask(queue, "rm -rf " + "/a/very/long/path/without/a/space" * 6)
     page = await (await new_person(size=PHONE, language="ko")).open(f"/approvals/{id}")

@@ -108,6 +108,21 @@ async def test_a_record_has_an_address_and_leads_on(person: Person, agent: Agent
     await expect(page.locator(".audit-detail")).to_be_hidden()
 
 
+async def test_the_keyboard_alone_searches_and_opens_records(person: Person, agent: Agent) -> None:
+    await work(agent)
+    page = await person.open("/audit")
+    await expect(rows(page).first).to_be_visible()
+    await page.keyboard.press("/")
+    await expect(page.get_by_label("Text")).to_be_focused()
+    await page.keyboard.type("onerror")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile("text=onerror"))
+    await page.get_by_label("Text").evaluate("(field) => field.blur()")
+    await page.keyboard.press("j")
+    await expect(page.locator(".audit-detail[data-state=ready]")).to_contain_text("greet")
+    await expect(page).to_have_url(re.compile(r"/audit/\d+\?text=onerror"))
+
+
 async def test_what_is_found_is_downloaded_as_it_stands_in_the_file(
     person: Person, agent: Agent, hub: ConsoleHub
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import time
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dari.console.backends import ConsoleBackends
 
 MAX_ANSWERED = 50
+MAX_EFFECTS = 500
 MAX_NOTE_CHARS = 2000
 Id = Annotated[str, Meta(description="As dari_approvals_list shows it", max_length=60)]
 
@@ -179,7 +181,7 @@ def summarize(approval: Approval) -> ApprovalSummary:
         who=approval.who,
         client=approval.client,
         session=approval.session,
-        effect=effect_line(approval),
+        effect=_effect_of(approval),
         message=approval.message[:MAX_NOTE_CHARS],
         asked_unix=approval.asked_unix,
         expires_unix=approval.expires_unix,
@@ -189,6 +191,19 @@ def summarize(approval: Approval) -> ApprovalSummary:
         answered_unix=approval.answered_unix,
         for_session=approval.for_session,
     )
+
+
+_effects: OrderedDict[str, str] = OrderedDict()
+
+
+def _effect_of(approval: Approval) -> str:
+    """Made once for each id: arguments may have megabytes, and the queue is told again with every change."""
+    known = _effects.get(approval.id)
+    if known is None:
+        known = _effects[approval.id] = effect_line(approval)
+        while len(_effects) > MAX_EFFECTS:
+            _effects.popitem(last=False)
+    return known
 
 
 def person_name() -> str:
