@@ -1,5 +1,11 @@
 // The one connection: MCP over a WebSocket, with topics. It comes back by itself and subscribes again.
 
+// The stateless revision says with each request what its client can do.
+const ASKS_NOTHING = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "console", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
 const RETRY_MS = [300, 700, 1500, 3000, 5000];
 
 export class ToolError extends Error {
@@ -148,9 +154,11 @@ class Live {
     return this.#send(method, params, options);
   }
 
-  /** Call a tool. The answer has `value` (structured content, or the text as JSON, or the text) and the whole `result`. */
-  async call(name, args = {}, options = {}) {
-    const result = await this.request("tools/call", { name, arguments: args }, options);
+  /** Call a tool. The answer has `value` (structured content, or the text as JSON, or the text) and the whole `result`.
+   * With `mayAsk: false` this one call is made as by a client that nothing can be asked in between. */
+  async call(name, args = {}, { mayAsk = true, ...options } = {}) {
+    const params = { name, arguments: args, ...(mayAsk ? {} : { _meta: ASKS_NOTHING }) };
+    const result = await this.request("tools/call", params, options);
     if (result.isError) {
       const told = result._meta?.["dari/error"];
       throw new ToolError(told || { name: "tool_error", message: textOf(result) }, result);

@@ -199,7 +199,7 @@ function showAsk(panel, signal) {
     [run.disabled, halt.hidden] = [true, false];
     const began = performance.now();
     try {
-      const told = await live.call("kebab_ask", { query }, { signal: mine.signal, onProgress: ({ message }) => message && replace(note, cleanText(message)) });
+      const told = await live.call("kebab_ask", { query }, { mayAsk: false, signal: mine.signal, onProgress: ({ message }) => message && replace(note, cleanText(message)) });
       drawAnswer(answer, told.value, performance.now() - began);
       answer.dataset.state = "ready";
     } catch (error) {
