@@ -58,7 +58,7 @@ async def test_a_recorded_request_is_changed_sent_again_and_compared(person: Per
 
         await expect(page.get_by_role("row", name=re.compile("request header.*x-try"))).to_contain_text("2")
         await page.get_by_role("tab", name="response").click()
-        changed = page.locator(".diff mark")
+        changed = page.locator(".diff-view mark")
         await expect(changed).to_have_text(["309", "313", "20", "twenty"])
         await page.get_by_role("button", name="Side by side").last.click()
         await expect(page).to_have_url(re.compile("view=split"))

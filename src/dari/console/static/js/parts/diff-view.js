@@ -1,4 +1,4 @@
-// Two texts and what changed between them, unified or side by side.
+// Two texts and what changed between them, unified or side by side. The page loads css/diff.css.
 
 import { MAX_LINES, countChanges, diffLines, foldRows, markRows, sideBySide } from "../lib/diff.js";
 import { h, replace } from "../lib/dom.js";
@@ -16,7 +16,7 @@ export function diffView(oldText, newText, { names = [t("diff.old"), t("diff.new
   const made = diffLines(oldText, newText);
   const rows = markRows(made.rows);
   const count = countChanges(rows);
-  const root = h("div", { class: "diff", data: { state: count.added + count.removed ? "changed" : "same" } });
+  const root = h("div", { class: "diff-view", data: { state: count.added + count.removed ? "changed" : "same" } });
   if (!count.added && !count.removed) {
     root.append(h("p", { class: "muted" }, t("diff.same")));
     return root;
