@@ -68,6 +68,23 @@ async def test_a_recorded_request_is_changed_sent_again_and_compared(person: Per
             await axe(page)
 
 
+async def test_bodies_of_ten_megabytes_are_compared_in_part_and_the_page_goes_on(
+    person: Person, hub: ConsoleHub
+) -> None:
+    long = [json.dumps([{"id": number, "name": f"{mark} {number}"} for number in range(300_000)]) for mark in "ab"]
+    assert len(long[0]) > 10_000_000
+    async with origin(answering(*map(text_response, long))) as site, proxy_user(hub) as user:
+        ids = []
+        for number in (1, 2):
+            await user.get(site.url(f"/long/{number}"))
+            ids.append(await user.newest_id(f"/long/{number}"))
+        page = await person.open(f"/traffic/diff?a={ids[0]}&b={ids[1]}&part=response")
+        await expect(page.get_by_text("Only the first 500000 characters")).to_be_visible()
+        assert await page.locator(".diff-view tr").count() < 1000
+        await page.get_by_role("tab", name="request").click()
+        await expect(page.get_by_text(f"GET {site.url('/long/2')}")).to_be_visible()
+
+
 async def test_traffic_leaves_as_a_har_file_and_comes_back(person: Person, hub: ConsoleHub, tmp_path: Path) -> None:
     async with origin() as site, proxy_user(hub) as user:
         for number in range(3):
