@@ -38,6 +38,7 @@ _POLL_S = 0.05
 _IN_HOME = {
     "mcp.token": "the token of the hub's HTTP endpoint",
     "tokens.json": "the tokens of single clients",
+    "console-sessions.json": "the browsers that are logged in to the console, as hashes",
     "tokens.used.json": "when they were used",
     "tokens.lock": "the lock of that file",
     "run": "sockets, locks and tokens of the daemons",
