@@ -39,6 +39,7 @@ usage: ./dev <command>
   conformance terminal [probes|differential|fuzz|suites]
                        the terminal's engines: probes, beside @xterm/headless, fuzz, outside suites (--dir PATH)
   bench [part] [args]  measure against peers, in one run, as ratios (default part: core)
+  console-shots [dir]  pictures of every page of the console, both themes and languages (default .dev/console-shots)
 
 Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
 versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself, for
@@ -64,6 +65,7 @@ CHECKS = ROOT / "tools" / "checks"
 TESTS_FAILED = 1
 # Debian's packages: clients that the proxy is tried with, what the terminal is tried with, engines of the code tools.
 PROGRAMS = ("curl", "chromium", "openssl", "zsh", "fish", "dash", "vim", "less", "htop", "tmux", "cargo", "rustfmt")
+KOREAN_FONT = "/usr/share/fonts/truetype/nanum/NanumGothic.ttf"
 # A compiler for the shim of tmux; namespaces around other servers; a redirect in a namespace of its own; Java, which
 # reads no proxy variables, for `dari proxy run`.
 FILES = {
@@ -76,7 +78,7 @@ FILES = {
     # Pictures and scanned pages in the knowledge base.
     "/usr/bin/tesseract": "tesseract-ocr",
     "/usr/share/tesseract-ocr/5/tessdata/kor.traineddata": "tesseract-ocr-kor",
-    "/usr/share/fonts/truetype/nanum/NanumGothic.ttf": "fonts-nanum",
+    KOREAN_FONT: "fonts-nanum",
     # Engines of the code tools.
     "/usr/bin/gofmt": "golang-go",
     "/usr/bin/shellcheck": "shellcheck",
@@ -108,6 +110,11 @@ def main() -> int:
                 environment.ensure(environment.WORK)
                 part, *rest = arguments or ["core"]
                 _become_module(f"bench.{part}", rest, {**_child_environment(), **bench.prepare(part)})
+            case "console-shots":
+                environment.ensure(environment.WORK)
+                system.ensure_programs("chromium")
+                system.ensure_files({KOREAN_FONT: FILES[KOREAN_FONT]})
+                _become_module("tests.console.shots", arguments, _child_environment())
             case "-h" | "--help" | "help":
                 print(HELP, end="")
                 return 0
