@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
-Unit = Literal["calls/s", "requests/s", "connections/s", "µs", "ms", "MB", "MB/s", "%"]
+Unit = Literal["calls/s", "requests/s", "connections/s", "frames/s", "µs", "ms", "kB", "MB", "MB/s", "%"]
 
 
 class Named(Protocol):

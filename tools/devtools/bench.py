@@ -12,6 +12,7 @@ BRIDGE_PACKAGES = (
     "supergateway@4.0.0",
     "@modelcontextprotocol/server-everything@2026.8.31",
 )
+CONSOLE_PACKAGES = ("@modelcontextprotocol/inspector@2.12.0",)
 CODETOOLS_PACKAGES = ("mcp-ripgrep@0.4.0", "@modelcontextprotocol/server-filesystem@2026.8.31")
 
 
@@ -25,6 +26,9 @@ def prepare(part: str) -> dict[str, str]:
             say("not on this machine: libcairo2\nhint: install with your system's package manager")
     if part == "bridge":
         return _with_packages(BRIDGE_PACKAGES, "npm-bridge")
+    if part == "console":
+        system.ensure_programs("chromium")
+        return _with_packages(CONSOLE_PACKAGES, "npm-console")
     if part.partition(".")[0] == "codetools":
         return _with_packages(CODETOOLS_PACKAGES, "npm-codetools")
     if part == "knowledge":

@@ -1,0 +1,121 @@
+"""What is measured of the pages, and the targets of the project for it."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from playwright.sync_api import Browser
+
+from bench.console.browser import Frames, Site, first_paint_ms, frames, frames_of_all, visitor, weigh
+from bench.console.contenders import CONTENDERS, EMPTY, INSPECTOR, MITMWEB, OURS, Contender
+from bench.console.sites import FLOWS, SITES, Running, settle
+from bench.processes import Scratch
+from bench.results import Measurement, Target
+
+ALL_KB = 90.0
+FIRST_PAINT_MS = 300.0
+LONG_PERCENT = 5.0
+LINKS = "nav a[href]"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    rounds: int
+    paints: int
+    seconds: float
+    """Of drawing, in each round."""
+    scratch: Scratch
+    browser: Browser
+
+
+def weight(plan: Plan) -> Iterator[Measurement[Contender]]:
+    """Ours is all of the console, every page of it visited; a peer's is what its first page loads."""
+    tenth = (Target(MITMWEB, "≤", 0.1), Target(INSPECTOR, "≤", 0.1))
+    served = Measurement("the page, as served", "kB", CONTENDERS, tenth)
+    zipped = Measurement("the page, gzipped", "kB", CONTENDERS, tenth, limit=ALL_KB)
+    first = Measurement("the first page alone, as served", "kB", CONTENDERS, ())
+    for contender in _present():
+        with SITES[contender.name](plan.browser, plan.scratch) as running:
+            all_of_it = weigh(plan.browser, running.site, LINKS if contender is OURS else "")
+            alone = weigh(plan.browser, running.site)
+        served.add(contender, all_of_it.served_bytes / 1000)
+        zipped.add(contender, all_of_it.gzipped_bytes / 1000)
+        first.add(contender, alone.served_bytes / 1000)
+    yield from (served, zipped, first)
+
+
+def paint(plan: Plan) -> Iterator[Measurement[Contender]]:
+    third = (Target(MITMWEB, "≤", 1 / 3), Target(INSPECTOR, "≤", 1 / 3))
+    first = Measurement("first paint, empty cache", "ms", CONTENDERS, third, limit=FIRST_PAINT_MS)
+    with ExitStack() as stack:
+        running = [stack.enter_context(SITES[one.name](plan.browser, plan.scratch)) for one in _present()]
+        for number in range(plan.paints + 1):
+            for one in running:
+                took_ms = first_paint_ms(plan.browser, one.site)
+                if number:  # the first fills caches of the servers
+                    first.add(one.contender, took_ms)
+    yield first
+
+
+def busy(plan: Plan) -> Iterator[Measurement[Contender]]:
+    """One contender at a time, each with the machine for itself; the empty page before ours."""
+    name = f"frames with {FLOWS:,} flows and a pane that prints"
+    ahead = (Target(EMPTY, "≥", 0.85), Target(MITMWEB, "≥", 1.0), Target(INSPECTOR, "≥", 1.0))
+    rate = Measurement(name, "frames/s", (OURS, EMPTY, MITMWEB, INSPECTOR), ahead)
+    long = Measurement(f"{name}: above 50 ms", "%", CONTENDERS, (), limit=LONG_PERCENT)
+    cpu = Measurement("server CPU for each viewer of that", "%", CONTENDERS, ())
+    for _ in range(plan.rounds):
+        rate.add(EMPTY, _empty(plan).per_s)
+    for contender in _present():
+        with SITES[contender.name](plan.browser, plan.scratch, is_busy=True) as running:
+            _watch(plan, running, rate, long, cpu)
+    yield from (rate, long, cpu)
+
+
+def _empty(plan: Plan) -> Frames:
+    with visitor(plan.browser, Site("about:blank")) as context:
+        page = context.new_page()
+        page.goto("about:blank")
+        return frames(page, plan.seconds)
+
+
+def _watch(
+    plan: Plan,
+    running: Running,
+    rate: Measurement[Contender],
+    long: Measurement[Contender],
+    cpu: Measurement[Contender],
+) -> None:
+    """The slowest of the pages that are open at the same time; the server's CPU against the same load unwatched."""
+    used_s = []
+    with ExitStack() as stack:
+        with visitor(plan.browser, running.site) as context:
+            pages = [context.new_page() for _ in running.busy_urls]
+            for page, url in zip(pages, running.busy_urls, strict=True):
+                page.goto(url, wait_until="commit")  # 50,000 flows may take a page minutes
+            stack.enter_context(running.load())
+            for page in pages:
+                settle(page, running.contender)
+            for _ in range(plan.rounds):
+                before_s = running.cpu_s()
+                worst = min(frames_of_all(pages, plan.seconds), key=lambda each: each.per_s)
+                used_s.append(running.cpu_s() - before_s)
+                rate.add(running.contender, worst.per_s)
+                long.add(running.contender, worst.long_percent)
+        before_s = running.cpu_s()
+        time.sleep(plan.seconds)
+        unwatched_s = running.cpu_s() - before_s
+    for one in used_s:
+        cpu.add(running.contender, max(0.0, one - unwatched_s) / plan.seconds * 100)
+
+
+def _present() -> list[Contender]:
+    return [one for one in CONTENDERS if not one.missing]
+
+
+MEASURES: dict[str, Callable[[Plan], Iterator[Measurement[Contender]]]] = {
+    "weight": weight,
+    "paint": paint,
+    "busy": busy,
+}
