@@ -182,8 +182,9 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
 
   async function close() {
     const facts = view.facts;
-    const what = facts && !facts.is_at_prompt && facts.exit_code === null ? cleanText(about.textContent) : text(t("term.close.idle"));
-    const yes = facts?.exit_code !== null || (await confirmDialog({ title: t("term.close.title", { id }), body: t("term.close.body", { what }), action: t("term.close"), danger: true }));
+    const running = [...blocks.values()].find((one) => one.is_running)?.command || (facts?.is_at_prompt ? "" : facts?.title || facts?.name);
+    const what = running ? cleanText(running, 200) : t("term.close.idle");
+    const yes = (facts && facts.exit_code !== null) || (await confirmDialog({ title: t("term.close.title", { id }), body: t("term.close.body", { what }), action: t("term.close"), danger: true }));
     if (!yes) return;
     await live.call("crux_close_pane", { pane_id: id });
     onHide();
