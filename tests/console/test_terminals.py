@@ -65,8 +65,8 @@ async def open_pane(person: Person, pane_id: str, query: str = "") -> Page:
 
 
 async def take_over(page: Page, pane_id: str) -> None:
+    """What is typed right after the click is not lost."""
     await pane(page, pane_id).get_by_role("button", name=re.compile("Take over|Type too")).click()
-    await expect(pane(page, pane_id).locator(".term")).to_have_attribute("data-typing", "on")
 
 
 async def test_an_agents_pane_is_listed_and_its_screen_is_live(person: Person, agent: Agent) -> None:

@@ -36,11 +36,11 @@ def typist_of_call(is_person: Callable[[], bool]) -> Typist:
     """Who makes the present call. `is_person` is asked for callers that could be either."""
     caller = current_caller()
     if caller is None or caller.principal == "mcp" or (caller.principal != "app" and not is_person()):
-        return _agent(client_of_call() or ("" if caller is None else caller.acts_for))
+        return name_agent(client_of_call() or ("" if caller is None else caller.acts_for))
     return Typist("person", user_name(), _PLACES.get(caller.principal, caller.principal))
 
 
-def _agent(who: str) -> Typist:
+def name_agent(who: str) -> Typist:
     """`mcp@token:Name` by the name of its token, which is proved, and by its own name without one."""
     _, at, rest = who.partition("@")
     token, _, name = rest.partition(":") if at else ("", "", who.partition(":")[2])

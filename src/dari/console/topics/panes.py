@@ -15,6 +15,7 @@ from dari.terminal.api.approvals import SERVER
 from dari.terminal.api.watch import PaneEntry, Roster, WatchApi
 from dari.terminal.daemon import cruxd_client
 from dari.terminal.paths import CruxPaths
+from dari.terminal.take_over import name_agent
 from dari.terminal.viewers.pane_screen import ScreenFrame
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _event(roster: Roster | None, pending: list[Approval]) -> PanesEvent:
             id=each.id,
             pane_id=str(each.arguments.get("pane_id") or "").removeprefix("%") or roster.focused,
             message=each.message,
-            client=each.client or each.who,
+            client=name_agent(each.who).name,
             expires_unix=each.expires_unix,
         )
         for each in pending

@@ -22,6 +22,7 @@ function button(name, label, run, props = {}) {
 /** {id, signal, isMine, onClose, onSplit, onState}: `isMine` when this page has taken the pane over already. */
 export function paneCard({ id, signal, isMine = false, showsCommands, find = "", onHide, onSplit, onFind }) {
   let wantsTyping = isMine;
+  let isTaking = false;
   let holder = null;
   let bells = 0;
   let chosen = -1;
@@ -147,10 +148,18 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
   // Who types
 
   async function takeOver() {
-    wantsTyping = true;
-    const { value } = await live.call("dari_terminal_take_over", { pane_id: id });
-    holder = value.holder;
-    drawState();
+    wantsTyping = isTaking = true;
+    const taking = live.call("dari_terminal_take_over", { pane_id: id });
+    if (view.facts?.exit_code === null) view.setTyping(true, taking);
+    try {
+      holder = (await taking).value.holder;
+    } catch (error) {
+      wantsTyping = false;
+      throw error;
+    } finally {
+      isTaking = false;
+      drawState();
+    }
   }
 
   async function handBack() {
@@ -206,7 +215,7 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
     bells = frame.bells || 0;
     if (!frame.facts) return;
     holder = facts.holder;
-    if (!holder) wantsTyping = false;
+    if (!holder && !isTaking) wantsTyping = false;
     drawState();
   }
 
@@ -222,7 +231,7 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
     const shown = view.el.dataset.state;
     el.dataset.held = holder ? "yes" : "no";
     el.dataset.state = shown;
-    const isTyping = Boolean(holder) && wantsTyping && facts?.exit_code === null && shown !== "over";
+    const isTyping = (Boolean(holder) || isTaking) && wantsTyping && facts?.exit_code === null && shown !== "over";
     view.setTyping(isTyping);
     if (facts) {
       const label = cleanText(facts.title || facts.name, 80);
@@ -247,7 +256,7 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
     button("search", t("term.find"), () => showFinder(finder.hidden)),
     button("clock", t("term.history"), () => view.lookBack().catch(toastError)),
     button("tools", t("term.palette"), () => openPalette().catch(toastError)),
-    button("filter", t("term.fit"), async () => live.call("crux_resize_pane", { pane_id: id, ...view.roomFor() }).catch(toastError)),
+    button("fit", t("term.fit"), async () => live.call("crux_resize_pane", { pane_id: id, ...view.roomFor() }).catch(toastError)),
     button("split", t("term.split"), () => onSplit(id)),
     button("minus", t("term.away", { id }), onHide), button("trash", t("term.close"), () => close().catch(toastError)));
   const el = h("article", { class: "pane", "aria-label": t("term.screen", { id }), data: { pane: id, held: "no", state: "waiting" } },

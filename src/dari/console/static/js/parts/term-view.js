@@ -249,6 +249,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
 
   let queue = [];
   let sending = false;
+  let gate = Promise.resolve();
   function send(piece) {
     const last = queue.at(-1);
     if (piece.text && last?.text) last.text += piece.text;
@@ -260,6 +261,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     if (sending) return;
     sending = true;
     try {
+      await gate;
       while (queue.length) {
         const pieces = queue.splice(0, 500);
         await live.call("dari_terminal_type", { pane_id: paneId, pieces });
@@ -341,7 +343,9 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     if (pasted) send({ paste: pasted });
   }, { signal });
 
-  function setTyping(on) {
+  /** Keys go to the program from now on; with a promise, once that is kept, and what is typed meanwhile waits. */
+  function setTyping(on, after) {
+    if (after) gate = after;
     if (on === isTyping) return;
     isTyping = on;
     input.disabled = !on;
