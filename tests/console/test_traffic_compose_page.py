@@ -90,7 +90,7 @@ async def test_traffic_leaves_as_a_har_file_and_comes_back(person: Person, hub: 
         for number in range(3):
             await user.get(site.url(f"/har/{number}?access_token=s3cret-value-123"))
         page = await person.open("/traffic/har")
-        await page.get_by_label("Text in the URL").fill("/har/")
+        await page.get_by_role("searchbox").fill("/har/ method:GET")
         async with page.expect_download() as downloading:
             await page.get_by_role("button", name="Download HAR").click()
         path = tmp_path / "out.har"
@@ -98,6 +98,7 @@ async def test_traffic_leaves_as_a_har_file_and_comes_back(person: Person, hub: 
         entries = json.loads(path.read_text())["log"]["entries"]
         assert [entry["request"]["url"].partition("/har/")[2][0] for entry in entries] == ["0", "1", "2"]
         assert "s3cret" not in path.read_text()
+        await expect(page).to_have_url(re.compile("filter=%2Fhar%2F"))
         picker = page.get_by_label("HAR file", exact=True)
         await picker.set_input_files(path)
         await expect(page.get_by_text(re.compile("^3 requests imported"))).to_be_visible()

@@ -52,7 +52,7 @@ async def test_a_rule_is_added_tested_edited_and_switched_off(person: Person, hu
         await expect(rows(page)).to_have_count(1)
         answer = await user.get(site.url("/api/1"))
         assert (answer.status_code, answer.text) == (201, "hello from a rule")
-        await expect(rows(page)).to_contain_text("Hits: 1")
+        await expect(page.get_by_role("link", name="Hits: 1")).to_have_attribute("href", re.compile("rule%3Ar"))
 
         await page.get_by_label("URL to test").fill(site.url("/api/2"))
         await page.keyboard.press("Enter")

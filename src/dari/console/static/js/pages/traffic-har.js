@@ -7,6 +7,7 @@ import { addTexts, t } from "../lib/i18n.js";
 import { live } from "../lib/live.js";
 import { setQuery } from "../lib/route.js";
 import { download } from "../parts/download.js";
+import { filterBox } from "../parts/filter-box.js";
 import { toastError } from "../parts/toast.js";
 import { field } from "../parts/widgets.js";
 import texts from "../texts/traffic-tools.js";
@@ -15,22 +16,20 @@ addTexts(texts);
 export const css = ["traffic-tools.css"];
 
 const MAX_FILE_BYTES = 128 * 1024 * 1024;
-const CONDITIONS = ["host", "url_contains", "method", "status"];
+const MOST = 10000;
 
 export function mount(root, { route, signal }) {
   const exported = h("div", { role: "status", data: { result: "export" } });
   const imported = h("div", { role: "status", data: { result: "import" } });
-  const input = (name, props = {}) => h("input", { class: "input", name, value: route.query.get(name) ?? "", spellcheck: "false", ...props });
+  const filter = filterBox({ value: route.query.get("filter") ?? "", signal, onChange: (text) => setQuery({ filter: text || null }) });
+  const most = h("input", { class: "input", name: "most", type: "number", min: "1", value: String(MOST), required: true });
   const picker = h("input", { type: "file", name: "file", accept: ".har,application/json", "aria-label": t("har.file"), on: { change: () => picker.files[0] && load(picker.files[0]) } });
   replace(root, h("section", { class: "stack", "aria-labelledby": "har-title" },
     h("h2", { id: "har-title" }, t("har.title")), h("p", { class: "muted" }, t("har.about")),
     h("div", { class: "settings-grid" },
       h("form", { class: "card stack", "aria-label": t("har.export"), on: { submit: save } }, h("h3", {}, t("har.export")),
-        h("div", { class: "field-row" }, field(t("har.host"), input("host")), field(t("har.url"), input("url_contains")),
-          field(t("editor.method"), input("method")), field(t("editor.status"), input("status"), t("har.status.help")),
-          field(t("har.most"), input("most", { type: "number", min: "1", value: route.query.get("most") ?? "10000", required: true }))),
-        h("label", { class: "check" }, h("input", { type: "checkbox", name: "has_error", checked: route.query.has("has_error") }), t("har.errors")),
-        h("label", { class: "check" }, h("input", { type: "checkbox", name: "bodies", checked: route.query.get("bodies") !== "off" }), t("har.bodies")),
+        filter.element, filter.problem, field(t("har.most"), most),
+        h("label", { class: "check" }, h("input", { type: "checkbox", name: "bodies", checked: true }), t("har.bodies")),
         h("div", { class: "row" }, h("button", { class: "btn primary", type: "submit" }, icon("download"), t("har.download"))), exported),
       h("div", { class: "card stack", data: { drop: "har" }, on: { dragover: (event) => event.preventDefault(), drop: dropped } },
         h("h3", {}, t("har.import")), h("p", { class: "muted" }, t("har.drop")), picker, imported))));
@@ -59,9 +58,9 @@ export function mount(root, { route, signal }) {
   function save(event) {
     event.preventDefault();
     const values = Object.fromEntries(new FormData(event.target));
-    setQuery({ ...Object.fromEntries(CONDITIONS.map((name) => [name, values[name].trim()])), has_error: values.has_error ? "on" : null, bodies: values.bodies ? null : "off", most: values.most === "10000" ? null : values.most });
-    const wanted = Object.fromEntries(CONDITIONS.map((name) => [name, values[name].trim()]).filter(([, value]) => value));
-    if (values.has_error) wanted.has_error = true;
+    const query = values.filter.trim();
+    const wanted = query ? { query } : {};
+    setQuery({ filter: query || null });
     return work(exported, async (tell, stop) => {
       const parts = [];
       let read = 0;

@@ -104,7 +104,7 @@ export function mount(root, { route, signal }) {
     } }, icon("drag"));
     const box = toggle({ label: t("rules.enabled", { id }), checked: rule.enabled, onChange: (enabled) => enable(id, enabled) });
     const row = h("li", { class: "rule", data: { id }, on: { dragover: (event) => dragOver(event, row), dragleave: () => delete row.dataset.drop, drop: (event) => drop(event, row) } },
-      handle, box, h("div", { class: "rule-main grow" }), h("span", { class: "rule-hits muted" }),
+      handle, box, h("div", { class: "rule-main grow" }), h("a", { class: "rule-hits", href: `/traffic?filter=${encodeURIComponent(`rule:${id}`)}` }),
       h("a", { class: "btn ghost icon", href: `${HOME}?rule=${id}`, "aria-label": t("rules.edit", { id }), title: t("rules.edit", { id }) }, icon("edit")),
       h("button", { class: "btn ghost icon", type: "button", "aria-label": t("rules.remove", { id }), title: t("rules.remove", { id }), on: { click: () => remove(id) } }, icon("trash")));
     return row;
