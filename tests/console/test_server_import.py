@@ -64,6 +64,17 @@ async def test_what_was_chosen_is_added_under_the_names_that_were_chosen(place: 
         assert written(place)["mine"]["command"] == "other"
 
 
+async def test_an_entry_that_cannot_be_read_is_overwritten_only_by_choice(place: Place) -> None:
+    place.write({"id": "broken", "comand": "x"})
+    text = '{"broken": {"command": "y"}}'
+    async with servers_page(place) as page:
+        (found,) = (await page.call("review_json", text=text))["candidates"]
+        assert found["status"] == "conflict" and "cannot be read" in found["reason"]
+        choice = {"ref": found["ref"], "name": "broken", "overwrites": True}
+        await page.call("add_json", text=text, choices=[choice])
+        assert (await page.card("broken"))["state"] == "idle"
+
+
 async def test_nothing_is_overwritten_unless_that_was_chosen(place: Place) -> None:
     before = place.file.read_bytes()
     async with servers_page(place) as page:

@@ -104,6 +104,26 @@ async def test_a_saved_change_keeps_secrets_and_ends_the_old_process(place: Plac
         assert (await page.card("renamed"))["pid"] != pid
 
 
+async def test_a_save_over_somebody_elses_change_is_refused_unless_it_is_meant(place: Place) -> None:
+    async with servers_page(place) as page:
+        first, second = await page.call("form", name="lab"), await page.call("form", name="lab")
+        await page.call("save", form={**first["form"], "description": "mine"}, was="lab", digest=first["digest"])
+        theirs = {"form": {**second["form"], "description": "theirs"}, "was": "lab"}
+        with pytest.raises(Conflict, match="since you opened it"):
+            await page.call("save", **theirs, digest=second["digest"])
+        assert entry(place)["description"] == "mine"
+        await page.call("save", **theirs)
+        assert entry(place)["description"] == "theirs"
+
+
+async def test_a_switch_that_was_used_while_a_form_was_open_stays_as_it_is(place: Place) -> None:
+    async with servers_page(place) as page:
+        edit = await page.call("form", name="lab")
+        await page.call("switch", name="lab", enabled=False)
+        await page.call("save", form={**edit["form"], "description": "new"}, was="lab", digest=edit["digest"])
+        assert entry(place)["description"] == "new" and entry(place)["disabled"] is True
+
+
 async def test_a_name_that_is_taken_or_impossible_is_refused_and_nothing_changes(place: Place) -> None:
     place.write(lab(place.root), lab(place.root, id="other"))
     before = place.file.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -21,8 +22,9 @@ from tests.support.console import (
     nameless_controls,
     tab_to,
 )
-from tests.support.console_hub import ConsoleHub, hostile_server, lab_server
+from tests.support.console_hub import Agent, ConsoleHub, hostile_server, lab_server
 from tests.support.hostile_server import TEXTS
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -40,6 +42,10 @@ def entries(hub: ConsoleHub) -> dict[str, Any]:
 
 def card(page: Page, name: str) -> Locator:
     return page.get_by_role("listitem").filter(has=page.get_by_role("link", name=name, exact=True))
+
+
+async def names_of(agent: Agent) -> list[str]:
+    return [tool["name"] for tool in (await agent.ask("tools/list"))["result"]["tools"]]
 
 
 async def run(page: Page) -> None:
@@ -102,13 +108,34 @@ async def test_a_secret_is_never_shown_and_survives_a_save(person: Person, hub: 
     server = lab_server(API_TOKEN="hunter2hunter2", LAB_SAYS="hello", FROM_ME="${HOME}")
     hub.write_servers(lab=server)
     page = await person.open("/servers/lab")
-    lines = page.locator(".server-value")
-    await expect(lines.filter(has=page.locator("input[value='API_TOKEN']"))).to_have_attribute("data-kind", "kept")
+    kept = page.locator(".server-value[data-kind=kept]")
+    await expect(kept.get_by_label("Name")).to_have_value("API_TOKEN")
+    await expect(kept.get_by_label("Value", exact=True)).to_have_value("")
     assert "hunter2" not in await page.content()
     await page.get_by_label("Description").fill("kept")
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("status").filter(has_text="Saved lab")).to_be_visible()
     assert entries(hub)["lab"]["env"] == server["env"] and entries(hub)["lab"]["description"] == "kept"
+    await page.get_by_label("Description").fill("and again")
+    await page.get_by_role("button", name="Save").click()
+    await until(lambda: entries(hub)["lab"]["description"] == "and again")
+
+
+async def test_two_people_who_edit_one_server_do_not_overwrite_each_other(
+    person: Person, new_person: NewPerson, hub: ConsoleHub
+) -> None:
+    hub.write_servers(lab=lab_server())
+    first, second = await person.open("/servers/lab"), await (await new_person()).open("/servers/lab")
+    for page, text in ((first, "mine"), (second, "theirs")):
+        await page.get_by_label("Description").fill(text)
+    await first.get_by_role("button", name="Save").click()
+    await expect(first.get_by_role("status").filter(has_text="Saved lab")).to_be_visible()
+    await second.get_by_role("button", name="Save").click()
+    await expect(second.get_by_role("alert").filter(has_text="since you opened it")).to_be_visible()
+    assert entries(hub)["lab"]["description"] == "mine"
+    await second.get_by_role("button", name="Overwrite").click()
+    await expect(second.get_by_role("status").filter(has_text="Saved lab")).to_be_visible()
+    assert entries(hub)["lab"]["description"] == "theirs"
 
 
 async def test_a_form_that_cannot_be_saved_says_what_to_do(person: Person, hub: ConsoleHub) -> None:
@@ -130,7 +157,7 @@ async def test_an_http_server_is_added_with_a_key_by_reference(person: Person, h
     await expect(page.get_by_label("Command")).to_be_hidden()
     await page.get_by_label("URL").fill("http://127.0.0.1:9/mcp")
     await page.get_by_role("button", name="Add API Key").click()
-    await page.get_by_role("group", name="API key").get_by_label("Value").fill("${DOCS_KEY}")
+    await page.get_by_role("group", name="API key").get_by_label("Value", exact=True).fill("${DOCS_KEY}")
     await page.get_by_role("button", name="Test Connection").click()
     await expect(page.locator(".server-test")).to_have_attribute("data-state", "failed")
     await page.get_by_role("button", name="Save").click()
@@ -145,7 +172,7 @@ async def test_a_failed_test_shows_the_step_its_time_and_stderr(person: Person, 
     await page.get_by_role("button", name="Test Connection").click()
     test = page.locator(".server-test")
     await expect(test).to_have_attribute("data-state", "failed")
-    await expect(test.locator("li[data-step=start]")).to_have_attribute("data-state", "ok")
+    await expect(test.locator("li[data-step=start]").first).to_have_attribute("data-state", "ok")
     await expect(test.locator("li[data-step=agree]")).to_contain_text("exit status 3")
     await expect(test.locator(".server-stderr")).to_have_text("<b>no database</b>")
 
@@ -200,9 +227,11 @@ async def test_a_tool_is_turned_off_for_every_agent(person: Person, hub: Console
     await page.get_by_role("searchbox", name="Filter tools").fill("greet")
     await page.get_by_role("switch", name="greet").click()
     await expect(page.locator(".server-tool")).to_have_attribute("data-state", "off")
-    async with hub.agent() as agent:
-        names = [tool["name"] for tool in (await agent.ask("tools/list"))["result"]["tools"]]
-        assert "lab__add" in names and "lab__greet" not in names
+    async with hub.agent() as agent, asyncio.timeout(30):
+        # The gateway looks at the files once a second.
+        while "lab__greet" in (names := await names_of(agent)):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        assert "lab__add" in names
     await page.get_by_role("switch", name="greet").click()
     await expect(page.locator(".server-tool")).to_have_attribute("data-state", "on")
 

@@ -65,7 +65,7 @@ class ConnectionTest:
     listed: CatalogEntry | None = None
     """A server that stands in no file; None: the one of this name in the catalogue."""
     stderr: list[str] = field(default_factory=list)
-    """The last lines that its process wrote there."""
+    """The last lines that its process wrote there; of the last one that wrote, where it was started twice."""
     tools: list[str] = field(default_factory=list)
     """The names of its tools."""
     steps: list[TestStep] = field(default_factory=list)
@@ -157,7 +157,8 @@ class ConnectionTest:
             async with turn:
                 await self._talk(agree, channel)
         finally:
-            self.stderr = [self.mask(line.text) for child in children for line in child.tail.lines()]
+            said = next((child.tail for child in reversed(children) if child.tail.received_bytes), None)
+            self.stderr = [] if said is None else [self.mask(line.text) for line in said.lines()]
 
     async def _http(self, target: ResolvedServer, bridge: Bridge) -> None:
         settings = target.profile.connection

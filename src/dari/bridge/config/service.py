@@ -125,13 +125,13 @@ class ConfigService:
         """What an import from these programs, or from all, would do; nothing is written."""
         from dari.bridge.config.importers import plan
 
-        return plan.plan_import(self.around, programs, self._trusted_profiles())
+        return plan.plan_import(self.around, programs, self._taken_names())
 
     def plan_entries(self, entries: Mapping[str, JsonEntry]) -> ImportPlan:
         """What adding these to the person's own file would do; nothing is written."""
         from dari.bridge.config.importers import plan
 
-        return plan.plan_entries(entries, self.around.file_of("user"), self._trusted_profiles())
+        return plan.plan_entries(entries, self.around.file_of("user"), self._taken_names())
 
     def run_choices(
         self, chosen: ImportPlan, choices: Iterable[ImportChoice], layer: Layer = "user"
@@ -224,8 +224,8 @@ class ConfigService:
                 contents = plan.read_source(found, data)
                 yield self._judged(found.path, data, contents, found.project or self.around.cwd, kept)
 
-    def _trusted_profiles(self) -> list[Profile]:
-        return [one.profile for one in self.load().listed if one.profile and one.state != "untrusted"]
+    def _taken_names(self) -> dict[str, Profile | None]:
+        return {one.id: one.profile for one in self.load().listed if one.state != "untrusted"}
 
     def _edit_where(self, id: str, change: Edit) -> Path:
         path = self._own_file(id)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, structs, to_builtins
 
 from dari.bridge.config.catalog import CatalogEntry
 from dari.bridge.config.form import ServerForm, apply_form, to_form
@@ -17,9 +17,10 @@ from dari.bridge.config.service import RemovedServer
 from dari.bridge.upstream.resolved import pin_name
 from dari.console.server_cards import ServerCard, find_card, list_cards
 from dari.console.tools.path_checks import PathCheck, check_path, suggest_paths
+from dari.core.jcs import digest as digest_of
 from dari.core.scopes import ADMIN
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.errors import InvalidInput, NotFound
+from dari.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from dari.console.backends import ConsoleBackends
@@ -43,6 +44,8 @@ class ServerEdit(Struct, frozen=True):
     """A server to edit, or an empty form for a new one."""
 
     form: ServerForm
+    digest: str
+    """Of the form; a save that names it is refused when somebody else has changed the server since."""
     file: str
     suggestions: list[PathCheck]
     """Folders that a person may want to allow, besides those that the form has."""
@@ -104,23 +107,30 @@ class ServerTools:
         around = self._view.around
         if not name:
             form = ServerForm(name="")
-            return ServerEdit(form, str(around.file_of("user")), suggest_paths(form, around), [])
+            return ServerEdit(form, "", str(around.file_of("user")), suggest_paths(form, around), [])
         listed = self._find(name)
         if listed.profile is None:
             raise InvalidInput(listed.message, listed.hint or f"correct {listed.source} by hand")
         form = to_form(listed.profile)
-        return ServerEdit(form, listed.source.file, suggest_paths(form, around), [*listed.profile.notes])
+        notes = [*listed.profile.notes]
+        return ServerEdit(form, _digest(form), listed.source.file, suggest_paths(form, around), notes)
 
     @tool(scope=ADMIN, idempotent=False)
     async def save(
         self,
         form: Annotated[ServerForm, Meta(description="As dari_servers_form returns it, filled in")],
         was: Annotated[str, Meta(description="Its name until now; empty adds a new server", max_length=200)] = "",
+        digest: Annotated[str, Meta(description="Of the form that was opened; empty overwrites", max_length=64)] = "",
         layer: SaveLayer = "user",
     ) -> SavedServer:
         """Write a new server into mcp.json, or change one; what the form does not know stays as it is."""
         book = self._view.book
         if was:
+            profile = self._find(was).profile
+            if digest and profile is not None and _digest(to_form(profile)) != digest:
+                raise Conflict(f"'{was}' was changed since you opened it", "look at it again, or overwrite it")
+            if profile is not None:
+                form = structs.replace(form, enabled=profile.is_enabled)  # its switch may have been used meanwhile
             entry = self._entry_of(form, was)
             path = book.replace(was, entry, form.name)
         else:
@@ -226,3 +236,8 @@ class ServerTools:
         for upstream in self._bridge.pool.named(name):
             if upstream.profile.source.file == str(path):
                 await upstream.stop()
+
+
+def _digest(form: ServerForm) -> str:
+    """Over what a person edits: neither secrets nor the switch are a part of it."""
+    return digest_of(to_builtins(structs.replace(form, enabled=True)))[:16]

@@ -23,6 +23,8 @@ from dari.errors import Conflict, DariError, InvalidInput, NotFound
 
 Status = Literal["new", "duplicate", "conflict", "broken"]
 MAX_IMPORT_BYTES = 64 * 1024 * 1024
+TakenNames = Mapping[str, Profile | None]
+"""The servers that are there; None for an entry that cannot be read."""
 
 
 class ImportCandidate(Struct, frozen=True, kw_only=True):
@@ -68,11 +70,9 @@ class ImportChoice(Struct, frozen=True):
     overwrites: bool = False
 
 
-def plan_import(
-    around: ClientEnvironment, programs: Iterable[ProgramName] | None, existing: Iterable[Profile]
-) -> ImportPlan:
+def plan_import(around: ClientEnvironment, programs: Iterable[ProgramName] | None, existing: TakenNames) -> ImportPlan:
     """What importing would do. Nothing is written, and nothing of the servers is started."""
-    known = {profile.id: profile for profile in existing}
+    known = dict(existing)
     candidates: list[ImportCandidate] = []
     inputs: dict[str, JsonEntry] = {}
     notes: list[str] = []
@@ -96,9 +96,9 @@ def plan_import(
     return ImportPlan(tuple(candidates), inputs, tuple(notes))
 
 
-def plan_entries(entries: Mapping[str, JsonEntry], path: Path, existing: Iterable[Profile]) -> ImportPlan:
+def plan_entries(entries: Mapping[str, JsonEntry], path: Path, existing: TakenNames) -> ImportPlan:
     """What adding these to the file at `path` would do, for a person who pasted them."""
-    known = {profile.id: profile for profile in existing}
+    known = dict(existing)
     candidates = []
     for id, entry in entries.items():
         source = ProfileSource(str(path), 0, "user")
@@ -221,7 +221,7 @@ def _read(
 
 
 def _candidate(
-    found: ImportSource, foreign: ForeignServer, known: dict[str, Profile]
+    found: ImportSource, foreign: ForeignServer, known: TakenNames
 ) -> tuple[ImportCandidate, Profile | None]:
     foreign = _anchored(found, foreign)
     (one,) = _read(found, foreign, "import")
@@ -238,21 +238,23 @@ def _candidate(
     return _compared(candidate, one, known, f"-{found.program}"), one
 
 
-def _compared(candidate: ImportCandidate, one: Profile, known: dict[str, Profile], suffix: str) -> ImportCandidate:
+def _compared(candidate: ImportCandidate, one: Profile, known: TakenNames, suffix: str) -> ImportCandidate:
     """With how it stands to the servers that are there."""
     candidate = structs.replace(candidate, address=one.address)
-    same = next((id for id, profile in known.items() if _is_same(profile, one)), None)
+    same = next((id for id, profile in known.items() if profile is not None and _is_same(profile, one)), None)
     if same is not None:
         return structs.replace(candidate, status="duplicate", reason=f"is the same server as '{same}'")
     if one.id in known:
-        reason = f"the name is taken by another server ({known[one.id].source})"
+        other = known[one.id]
+        what = "an entry that cannot be read" if other is None else f"another server ({other.source})"
+        reason = f"the name is taken by {what}"
         return structs.replace(
             candidate, status="conflict", reason=reason, free_id=_free(f"{one.id}{suffix}", one.id, known)
         )
     return candidate
 
 
-def _free(wanted: str, id: str, known: dict[str, Profile]) -> str:
+def _free(wanted: str, id: str, known: TakenNames) -> str:
     names = chain([wanted] if wanted != id else [], (f"{wanted}-{number}" for number in count(2)))
     return next(name for name in names if name not in known)
 

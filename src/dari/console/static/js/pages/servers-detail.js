@@ -185,7 +185,7 @@ export function changesTab({ panel, name, signal }) {
         one.was ? h("p", { class: "small" }, t("servers.was", { name: cleanText(one.was) })) : null,
         h("pre", { class: "code diff", tabindex: "0", role: "group", "aria-label": t("servers.diff", { name: cleanText(one.name) }) }, one.diff.map((line) => h("div", { class: { "+": "add", "-": "del", "@": "at", "!": "bang" }[line[0]] || "" }, h("bdi", {}, cleanText(line, 2000) || " ")))),
         buttons([one], false))),
-      history.length ? h("details", {}, h("summary", {}, t("servers.history", { n: history.length })), h("table", { class: "table" }, h("tbody", {}, history.map((one) =>
+      history.length ? h("details", {}, h("summary", {}, t("servers.history", { n: history.length })), h("table", { class: "table", "aria-label": t("servers.history", { n: history.length }) }, h("tbody", {}, history.map((one) =>
         h("tr", {}, h("td", {}, when(one.at)), h("td", {}, one.event), h("td", {}, one.kind), h("td", { class: "mono" }, h("bdi", {}, cleanText(one.name, 100))), h("td", {}, cleanText(one.by, 60))))))) : null);
   }
 

@@ -20,6 +20,7 @@ export async function serverForm(panel, { name, signal, onSaved }) {
   }
   if (signal.aborted) return;
   const given = edit.form;
+  let digest = edit.digest;
   const input = (value, props = {}) => h("input", { class: "input", type: "text", value: value || "", autocomplete: "off", spellcheck: "false", ...props });
   const title = input(given.name, { required: true });
   const transport = h("select", { class: "select" }, ["stdio", "http", "sse"].map((one) => h("option", { value: one }, one)));
@@ -79,7 +80,9 @@ export async function serverForm(panel, { name, signal, onSaved }) {
 
   function tell(error) {
     problem.hidden = !error;
-    replace(problem, error ? cleanText(error.hint ? `${error.message} – ${error.hint}` : error.message, 800) : null);
+    const isLate = error?.name === "conflict" && digest;
+    const over = isLate ? h("button", { class: "btn danger", type: "button", on: { click: () => ((digest = ""), form.requestSubmit()) } }, t("servers.overwrite")) : null;
+    replace(problem, error ? cleanText(error.hint ? `${error.message} – ${error.hint}` : error.message, 800) : null, " ", over);
   }
 
   probe.addEventListener("click", () => {
@@ -91,8 +94,9 @@ export async function serverForm(panel, { name, signal, onSaved }) {
     tell(null);
     save.disabled = true;
     try {
-      const { value } = await live.call("dari_servers_save", { form: read(), was: name });
+      const { value } = await live.call("dari_servers_save", { form: read(), was: name, digest });
       onSaved(value);
+      if (name === value.server.name) digest = (await live.call("dari_servers_form", { name }, { signal })).value.digest;
     } catch (error) {
       tell(error);
     } finally {

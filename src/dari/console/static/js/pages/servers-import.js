@@ -71,7 +71,7 @@ export function reviewView(panel, { kind, signal, onAdded }) {
     });
     update();
     replace(place, h("div", { class: "card" }, h("h2", {}, t("servers.review")), notes.map((one) => h("p", { class: "small muted" }, cleanText(one, 500))),
-      h("div", { class: "scroll" }, h("table", { class: "table server-review" },
+      h("div", { class: "scroll" }, h("table", { class: "table server-review", "aria-label": t("servers.review") },
         h("thead", {}, h("tr", {}, ["action", "name", "runs", "from", "status"].map((one) => h("th", { scope: "col" }, t(`servers.review.${one}`))))),
         h("tbody", {}, rows.map((one) => one.el)))),
       h("div", { class: "row wrap" }, add, h("span", { class: "muted small ellipsis" }, t("servers.into", { file: cleanText(file) })))));

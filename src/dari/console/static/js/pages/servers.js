@@ -233,6 +233,7 @@ export function mount(root, { route, signal }) {
       const place = `${card.file}${card.line ? `:${card.line}` : ""}`;
       if (file.textContent !== cleanText(place)) replace(file, h("span", { class: "mono ellipsis" }, cleanText(place)), copyButton(card.file, t("servers.copy.file")));
       error.textContent = cleanText(card.doing || [card.last_error, card.hint].filter(Boolean).join(" – "), 800);
+      if (card.state === "untrusted") error.append(" ", h("a", { href: "/approvals" }, t("servers.trust")));
       error.hidden = !error.textContent;
       panel.refresh?.(card);
     }
