@@ -156,8 +156,9 @@ function addCommands() {
   palette.add({ title: t("language.switch"), group: t("group.appearance"), words: "english korean 한국어", run: switchLanguage });
   palette.add({ title: t("keys.help"), group: t("group.appearance"), key: "?", run: showKeys });
   const runTool = async () => (await import("./parts/tool-palette.js")).openToolPalette();
-  for (const key of ["Ctrl+Shift+m", "Alt+m"]) keys.add({ key, label: t("keys.runTool"), run: runTool, always: true });
-  palette.add({ title: t("keys.runTool"), group: t("group.pages"), key: "Alt+m", words: "tool call palette 도구", run: runTool });
+  // Chrome keeps Ctrl-Shift-M for its profiles, Firefox for its phone view: the second one always arrives.
+  for (const key of ["Ctrl+Shift+m", "Alt+Shift+m"]) keys.add({ key, label: t("keys.runTool"), run: runTool, always: true });
+  palette.add({ title: t("keys.runTool"), group: t("group.pages"), key: "Alt+Shift+m", words: "tool call palette 도구", run: runTool });
   palette.add({ title: t("logout"), group: t("group.session"), run: logOut });
 }
 

@@ -17,7 +17,7 @@ addTexts(texts);
 export const css = ["tools.css"];
 
 const PAGE = 200;
-const OPEN_ALL_BELOW = 250;
+const OPEN_ALL_BELOW = 60;
 const MAX_LINK_CHARS = 1500;
 const VIEWS = {
   tools: async () => mountTools,
@@ -57,7 +57,7 @@ function mountTools(body, signal) {
   let leftOut = [];
   let current = null; // {name, abort, runner, written}
   let route = null;
-  const shut = new Set();
+  const opened = new Map(); // group → whether the person wants it open
   const filter = h("input", { class: "input", type: "search", placeholder: t("tools.filterHint"), "aria-label": t("tools.filter"), on: { input: onFilter, keydown: onFilterKey } });
   const total = h("p", { class: "muted small", role: "status" });
   const list = h("nav", { class: "tools-list", "aria-label": t("tools.list"), on: { keydown: onListKey } });
@@ -70,9 +70,11 @@ function mountTools(body, signal) {
     if (signal.aborted) return;
     ({ entries, leftOut } = loaded);
     body.dataset.state = "ready";
-    drawList();
-    if (isChange) toast(t("tools.changed"));
     if (route && (!current || !current.runner)) showTool();
+    drawList();
+    const row = list.querySelector("[aria-current]");
+    if (row && !isChange) list.scrollTop = row.offsetTop - list.offsetTop - list.clientHeight / 3;
+    if (isChange) toast(t("tools.changed"));
   }
   live.onNotice((method) => method === "notifications/tools/list_changed" && load(true).catch(() => {}), signal);
   load(false).catch((error) => !signal.aborted && replace(detail, emptyState({ icon: "warn", title: t("page.failed"), body: cleanText(error.message) })));
@@ -120,15 +122,14 @@ function mountTools(body, signal) {
       if (at < inside.length) rows.append(h("li", {}, replace(more, t("tools.more", { n: count(Math.min(PAGE, inside.length - at)) }))));
     }
     if (!id) return fill(), rows;
-    const isOpen = !shut.has(id) && (opens || inside.some((entry) => entry.name === toolOf(route ?? { path: [] })));
+    const isOpen = opened.get(id) ?? (opens || inside.some((entry) => entry.name === toolOf(route ?? { path: [] })));
     rows.hidden = !isOpen;
     if (isOpen) fill();
     const head = h("button", { class: "tools-group", type: "button", "aria-expanded": String(isOpen), on: { click: () => {
       const open = rows.hidden;
       head.setAttribute("aria-expanded", String(open));
       rows.hidden = !open;
-      if (open) shut.delete(id);
-      else shut.add(id);
+      opened.set(id, open);
       if (open && !at) fill();
     } } }, icon("right"), h("span", { class: "grow ellipsis" }, id.startsWith("server:") ? cleanText(id.slice(7)) : t(`tools.part.${id}`)), h("span", { class: "muted small" }, count(inside.length)));
     return h("div", { class: "tools-section" }, head, rows);

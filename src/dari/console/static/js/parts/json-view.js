@@ -100,7 +100,7 @@ export function jsonView(value, { tools = true, label = t("json.tree") } = {}) {
   }
 
   const view = h("div", { class: "json-view" });
-  if (tools && canOpen(nodes.get(first))) view.append(searchBar(value, reveal));
+  if (tools && isLarge(value)) view.append(searchBar(value, reveal));
   view.append(tree);
   if (tools) {
     const chosen = () => nodes.get(current);
@@ -108,6 +108,17 @@ export function jsonView(value, { tools = true, label = t("json.tree") } = {}) {
     view.append(h("div", { class: "row json-foot" }, where, copyButton(() => pathOfNode(chosen()), t("json.copyPath")), copyButton(() => valueText(chosen()), t("json.copyValue"))));
   }
   return view;
+}
+
+/** Whether there is enough in it to search. */
+function isLarge(value) {
+  const stack = [value];
+  let nodes = 0;
+  for (; stack.length && nodes < 25; nodes++) {
+    const one = stack.pop();
+    if (typeof one === "object" && one !== null) stack.push(...Object.values(Array.isArray(one) ? one.slice(0, 25) : one).slice(0, 25));
+  }
+  return nodes >= 25;
 }
 
 function searchBar(value, reveal) {

@@ -179,11 +179,12 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
     const { openToolPalette } = await import("./tool-palette.js");
     openToolPalette({
       paneLabel: text(title.textContent),
-      typeInto: async (typed) => {
+      typeInto: async (typed, { enter }) => {
         await takeOver();
         // A server's text: no control characters, and no Enter where the program knows no pastes.
         const plain = String(typed).replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, "").trim();
         view.send({ paste: view.facts?.knows_paste ? plain : plain.replace(/\s*\n\s*/g, " ") });
+        if (enter) view.send({ key: "Enter" });
         view.focus();
       },
     });

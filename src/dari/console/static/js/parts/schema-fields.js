@@ -30,7 +30,7 @@ function labelled(form, spot) {
   const marks = [
     field.title && name && field.title !== name ? h("span", { class: "muted" }, cleanText(field.title)) : null,
     h("span", { class: "muted small form-type" }, typeWord(field)),
-    required ? h("span", { class: "badge" }, t("form.required")) : null,
+    required && !spot.remove ? h("span", { class: "badge" }, t("form.required")) : null,
     field.deprecated ? h("span", { class: "badge warn" }, t("form.deprecated")) : null,
     field.default !== undefined && field.kind !== "const" ? h("span", { class: "muted small" }, t("form.default", { value: cleanText(JSON.stringify(field.default), 80) })) : null,
   ];
@@ -151,11 +151,11 @@ function groupContent(form, spot, draw) {
   if (value === undefined && (!required || depth > 0)) {
     const start = () => set(initialValue(field.schema, form.root) ?? (field.kind === "object" ? {} : []));
     if (required && field.kind !== "object") start();
-    else return [h("button", { class: "btn", type: "button", on: { click: start } }, icon("plus"), t("form.add", { name: cleanText(label) }))];
+    else return [h("div", {}, h("button", { class: "btn", type: "button", on: { click: start } }, icon("plus"), t("form.add", { name: cleanText(label) })))];
   }
   const wrong = value !== undefined && value !== null && (field.kind === "object" ? !isObject(value) : !Array.isArray(value));
   if (wrong) return [jsonField(form, { ...spot, id: `${spot.id}-json` }, null)];
-  const unset = required ? null : h("button", { class: "btn ghost", type: "button", on: { click: () => set(undefined) } }, icon("close"), t("form.remove", { name: cleanText(label) }));
+  const unset = required ? null : h("div", {}, h("button", { class: "btn ghost", type: "button", on: { click: () => set(undefined) } }, icon("close"), t("form.remove", { name: cleanText(label) })));
   if (field.kind === "object") return [members(form, field, path, depth), unset];
   if (field.kind === "set") return [setContent(form, spot), unset];
   return [...arrayContent(form, spot, set), unset];

@@ -88,7 +88,7 @@ export function schemaForm(schema, value, { onChange = () => {}, raw = true, all
     text.value = shown;
     text.disabled = !shown;
     if (!shown) replace(textError, t("form.jsonLarge", { n: count(MAX_JSON_CHARS) }));
-    text.rows = Math.min(24, Math.max(6, shown.split("\n").length + 1));
+    text.rows = Math.min(24, Math.max(3, shown.split("\n").length + 1));
   }
 
   function readText() {

@@ -11,11 +11,9 @@ import { annotationBadges, loadTools, toolRun } from "./tool-run.js";
 addTexts(texts);
 
 const SHOWN = 40;
-/** Chrome keeps Ctrl-Shift-M for its profiles, Firefox for its phone view: the second one always arrives. */
-export const PALETTE_KEYS = ["Ctrl+Shift+m", "Alt+m"];
 let isOpen = false;
 
-/** typeInto(text) types into the pane named `paneLabel`; without it the result is only shown. onResult(result) hears of each. */
+/** typeInto(text, {enter}) types into the pane named `paneLabel`; without it the result is only shown. onResult(result) hears of each. */
 export function openToolPalette({ typeInto, paneLabel, onResult = () => {} } = {}) {
   if (isOpen) return Promise.resolve();
   isOpen = true;
@@ -83,7 +81,7 @@ export function openToolPalette({ typeInto, paneLabel, onResult = () => {} } = {
     };
     const type = async () => {
       try {
-        await typeInto(area.value + (enter.checked ? "\n" : ""));
+        await typeInto(area.value, { enter: enter.checked });
         toast(t("palette.typed", { pane: pane() }), { kind: "ok" });
         close();
       } catch (error) {
@@ -102,7 +100,8 @@ export function openToolPalette({ typeInto, paneLabel, onResult = () => {} } = {
     over.abort();
   } });
   loadTools().then((loaded) => {
-    entries = loaded.entries.filter((entry) => entry.name);
+    const rank = (entry) => (entry.server ? 0 : entry.scope === "admin" ? 2 : 1); // what only this page has comes last
+    entries = loaded.entries.filter((entry) => entry.name).sort((a, b) => rank(a) - rank(b));
     if (!over.signal.aborted) pick();
   }, (error) => replace(box, h("p", { class: "error" }, cleanText(error.message))));
   return shown;

@@ -119,6 +119,7 @@ function copyMenu(entry, args) {
     select.value = "";
     const snippets = await import("../lib/snippets.js");
     await copyText({ mcp: snippets.asMcp, curl: snippets.asCurl, python: snippets.asPython, cli: snippets.asCli }[kind](call()));
+    select.dataset.copied = kind;
   } } }, h("option", { value: "" }, t("tools.copyAs")));
   select.append(...kinds.map((kind) => h("option", { value: kind }, t(`tools.copy.${kind}`))));
   return select;

@@ -1,6 +1,6 @@
 export default {
   en: {
-    "tools.filter": "Filter tools", "tools.filterHint": "Name, server, words; also 초성", "tools.count": "{n} tools", "tools.found": "{n} of {total}",
+    "tools.filter": "Filter tools", "tools.filterHint": "Name, server or what it does", "tools.count": "{n} tools", "tools.found": "{n} of {total}",
     "tools.none": "No tool fits", "tools.noneBody": "Type fewer words, or add a server that has the tool.", "tools.more": "Show {n} more",
     "tools.list": "Tools by server", "tools.tab.tools": "Tools", "tools.tab.resources": "Resources", "tools.tab.prompts": "Prompts", "tools.tabs": "What servers offer",
     "tools.part.proxy": "Proxy", "tools.part.terminal": "Terminals", "tools.part.knowledge": "Knowledge", "tools.part.code": "Code", "tools.part.dari": "Dari", "tools.part.other": "Other",
