@@ -19,7 +19,8 @@ OPEN = """async () => {
     const main = document.querySelector("script[type=module]").src;
     const { openToolPalette } = await import(new URL("parts/tool-palette.js", main).href);
     window.typed = [];
-    openToolPalette({ typeInto: async (text) => window.typed.push(text), paneLabel: "build\\u202e" });
+    const typeInto = async (text, { enter }) => window.typed.push([text, enter]);
+    openToolPalette({ typeInto, paneLabel: "build\\u202e" });
 }"""
 
 
@@ -37,7 +38,7 @@ async def pick(page: Page, words: str) -> None:
 
 async def test_a_key_opens_it_anywhere_and_a_tool_is_run_without_the_mouse(console_page: Page) -> None:
     page = console_page
-    await page.keyboard.press("Alt+m")
+    await page.keyboard.press("Alt+Shift+M")
     await pick(page, "rich")
     await page.keyboard.type("Ada")
     await page.get_by_label(re.compile(r"^r\b")).fill("1")
@@ -62,7 +63,7 @@ async def test_a_result_is_seen_before_it_is_typed_into_the_pane(console_page: P
     await page.get_by_role("checkbox", name="Press Enter after it").check()
     await page.get_by_role("button", name="Type into build\\u{202e}").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
-    assert await page.evaluate("window.typed") == ["one\ntwo\n"]
+    assert await page.evaluate("window.typed") == [["one\ntwo", True]]
 
 
 async def test_a_question_of_the_server_is_answered_in_the_palette(console_page: Page) -> None:
