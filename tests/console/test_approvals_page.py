@@ -14,7 +14,17 @@ from playwright.async_api import Page, expect
 from dari.core.approval_service import ApprovalService
 from dari.core.hub_client import hub_approvals
 from dari.errors import DariError, NeedsApproval
-from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks, set_language, tab_to
+from tests.support.console import (
+    PHONE,
+    NewPerson,
+    Person,
+    axe,
+    has_no_sideways_scroll,
+    looks,
+    nameless_controls,
+    set_language,
+    tab_to,
+)
 from tests.support.console_hub import Agent, ConsoleHub, lab_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
@@ -298,3 +308,15 @@ async def test_approvals_fit_a_phone(new_person: NewPerson, queue: ApprovalServi
     for path in ("history", "rules"):
         await page.goto(f"{page.url.partition('/approvals')[0]}/approvals/{path}")
         await has_no_sideways_scroll(page)
+
+
+@pytest.mark.parametrize("path", ["", "/history", "/rules"])
+async def test_every_control_has_a_name_and_texts_switch(path: str, person: Person, queue: ApprovalService) -> None:
+    await ask(queue, f"rm names{path}")
+    page = await person.open(f"/approvals{path}")
+    await expect(page.get_by_role("tab", selected=True)).to_be_visible()
+    assert await nameless_controls(page) == []
+    for language, title in (("ko", "승인"), ("en", "Approvals")):
+        await set_language(page, language)  # type: ignore[arg-type]
+        await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    await expect(page.locator("main")).not_to_contain_text(re.compile("[가-힣]"))

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks, set_language
+from tests.support.console import (
+    PHONE,
+    NewPerson,
+    Person,
+    axe,
+    has_no_sideways_scroll,
+    looks,
+    nameless_controls,
+    set_language,
+)
 from tests.support.console_hub import Agent, ConsoleHub, lab_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
@@ -169,3 +178,15 @@ async def test_the_audit_log_fits_a_phone(new_person: NewPerson, agent: Agent) -
         await expect(page.locator("[data-state=ready], figure").first).to_be_visible()
         await has_no_sideways_scroll(page)
         await page.close()
+
+
+@pytest.mark.parametrize("path", ["/audit", "/audit/1", "/audit/sessions", "/audit/activity", "/audit?as=timeline"])
+async def test_every_control_has_a_name_and_texts_switch(path: str, person: Person, agent: Agent) -> None:
+    await work(agent)
+    page = await person.open(path)
+    await expect(page.locator("[data-state=ready], figure").first).to_be_visible()
+    assert await nameless_controls(page) == []
+    for language, title in (("ko", "감사 기록"), ("en", "Audit")):
+        await set_language(page, language)  # type: ignore[arg-type]
+        await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    await expect(page.locator("main")).not_to_contain_text(re.compile("[가-힣]"))

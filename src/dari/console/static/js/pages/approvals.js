@@ -174,7 +174,7 @@ export function mount(root, { route, signal }) {
     body.dataset.view = "history";
     if (!queue.answered.length) return replace(body, emptyState({ icon: "clock", title: t("approvals.noHistory"), body: t("approvals.noHistory.body"), action: h("a", { class: "btn", href: "/audit?kind=decision" }, t("approvals.inAudit")) }));
     const head = ["when", "state", "effect", "who", "by", "note"].map((one) => h("th", { scope: "col" }, t(`approvals.${one}`)));
-    replace(body, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("approvals.tab.history") }, h("table", { class: "table approval-history" }, h("thead", {}, h("tr", {}, head)),
+    replace(body, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("approvals.tab.history") }, h("table", { class: "table approval-history", "aria-label": t("approvals.tab.history") }, h("thead", {}, h("tr", {}, head)),
       h("tbody", {}, queue.answered.map((one) => h("tr", { data: { id: one.id, state: one.state } },
         h("td", { class: "nowrap" }, when(one.answered_unix)), h("td", {}, badge(t(`approvals.state.${one.state}`), KINDS[one.state]), one.for_session ? badge(t("approvals.forSession")) : null),
         h("td", {}, h("a", { class: "mono", href: `/approvals/${one.id}` }, cleanText(one.effect, 160))), h("td", {}, cleanText(one.client || one.who, 60)),

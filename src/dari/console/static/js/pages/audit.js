@@ -132,7 +132,7 @@ function recordsView(signal) {
   const older = h("button", { class: "btn", type: "button", hidden: true, on: { click: () => load(next) } }, t("audit.more"));
   const el = h("div", { class: "stack" }, tools, detail, list, h("div", { class: "row" }, older));
   const body = h("tbody");
-  const table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.tab.records") }, h("table", { class: "table audit-table" },
+  const table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.tab.records") }, h("table", { class: "table audit-table", "aria-label": t("audit.tab.records") },
     h("thead", {}, h("tr", {}, ["when", "part", "tool", "who", "outcome", "took", "size", "said"].map((one) => h("th", { scope: "col", class: ["took", "size"].includes(one) ? "num" : null }, t(`audit.${one}`))))), body));
   const steps = h("ol", { class: "audit-timeline", "aria-label": t("audit.timeline") });
 
@@ -262,7 +262,7 @@ function sessionsView(signal) {
       const { value } = await live.call("dari_audit_sessions", {}, { signal });
       el.dataset.state = value.sessions.length ? "ready" : "empty";
       if (!value.sessions.length) return replace(el, emptyState({ icon: "audit", title: t("audit.noSessions"), body: t("audit.noSessions.body"), action: h("a", { class: "btn", href: "/" }, t("audit.connect")) }));
-      replace(el, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.tab.sessions") }, h("table", { class: "table" },
+      replace(el, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.tab.sessions") }, h("table", { class: "table", "aria-label": t("audit.tab.sessions") },
         h("thead", {}, h("tr", {}, ["who", "part", "calls", "failed", "tokens", "began", "last"].map((one) => h("th", { scope: "col", class: ["calls", "failed", "tokens"].includes(one) ? "num" : null }, t(`audit.${one}`))))),
         h("tbody", {}, value.sessions.map((one) => h("tr", { data: { session: one.session } },
           h("td", {}, h("a", { href: `/audit?session=${encodeURIComponent(one.session)}` }, cleanText(one.who || one.session, 80))), h("td", {}, h("span", { class: "row wrap" }, one.parts.map((part) => badge(part)))),
@@ -332,7 +332,7 @@ function activityView(signal) {
   }
 
   const rows = h("tbody");
-  const table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.processes") }, h("table", { class: "table" },
+  const table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.processes") }, h("table", { class: "table", "aria-label": t("audit.processes") },
     h("thead", {}, h("tr", {}, ["name", "kindOf", "pid", "processes", "memory", "cpu"].map((one, at) => h("th", { scope: "col", class: at > 1 ? "num" : null }, t(`audit.${one}`))))), rows));
   signal.addEventListener("abort", () => clearInterval(timer));
   onLanguage(() => stop && draw(Number(range.value)), signal);

@@ -60,8 +60,8 @@ function figure(kind, draw, data) {
   return el;
 }
 
-function rowsTable(head, rows) {
-  return h("table", { class: "table small" },
+function rowsTable(label, head, rows) {
+  return h("table", { class: "table small", "aria-label": text(label) },
     h("thead", {}, h("tr", {}, head.map((one, at) => h("th", { scope: "col", class: at ? "num" : null }, one)))),
     h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, first), rest.map((one) => h("td", { class: "num" }, one))))));
 }
@@ -93,7 +93,7 @@ function drawStacked({ area = false, height = 120, format = count, ...data }, { 
   const totals = Array.from({ length: steps }, (_, at) => sum(series.map((one) => one.values[at])));
   const most = Math.max(...totals, 0);
   replace(legend, series.map((one, at) => h("span", { class: "chart-key" }, h("i", { class: colour(one, at), "aria-hidden": "true" }), named(one.name))));
-  replace(table, rowsTable([text(t("chart.time")), ...series.map((one) => named(one.name))],
+  replace(table, rowsTable(data.label, [text(t("chart.time")), ...series.map((one) => named(one.name))],
     totals.map((_, at) => [clock(start + at * step), ...series.map((one) => format(one.values[at]))])));
   if (!most) return empty(picture);
   const y = (value) => height - (value / most) * (height - 4);
@@ -135,7 +135,7 @@ function areas(series, totals, y) {
 export function histogram(data) {
   return figure("histogram", ({ label, buckets, height = 90, format = count }, { picture, table }) => {
     const most = Math.max(...buckets.map((one) => one.value), 0);
-    replace(table, rowsTable([text(label), text(t("chart.number"))], buckets.map((one) => [named(one.name), format(one.value)])));
+    replace(table, rowsTable(label, [text(label), text(t("chart.number"))], buckets.map((one) => [named(one.name), format(one.value)])));
     if (!most) return empty(picture);
     const width = WIDTH / buckets.length;
     const shapes = buckets.map((one, at) => {
