@@ -52,6 +52,20 @@ async def counted(page: Page, count: int) -> None:
     await expect(page.locator(".flow-count")).to_have_attribute("data-count", str(count))
 
 
+async def recorded_calls(page: Page) -> list[str]:
+    """Tools of the newest calls in the audit log, asked for as the Audit page does."""
+    return list(
+        await page.evaluate(
+            """async () => {
+                const main = document.querySelector("script[type=module]").src;
+                const { live } = await import(new URL("lib/live.js", main).href);
+                const { value } = await live.call("dari_audit_search", { filter: {}, limit: 50 });
+                return value.records.map((record) => record.tool);
+            }"""
+        )
+    )
+
+
 @asynccontextmanager
 async def running(agent: Agent) -> AsyncIterator[str]:
     """The proxy's address; nothing recorded before."""
@@ -174,7 +188,6 @@ async def test_a_request_opens_beside_the_table_with_everything_about_it(
         rule = await agent.call("crab_rules_add", kind="status_rewrite", matcher=site.url("/echo"), to_status_code=418)
         secret = "Bearer abcdefghijklmnop1234"
         await client.post(site.url("/echo?q=1"), json={"name": "lamp"}, headers={"Authorization": secret})
-        person.problems.allow(r"parts/json-view\.js")  # as text until the part is there
         page = await person.open("/traffic")
         await row(page, "/echo").click()
         detail = page.locator(".flow-detail")
@@ -183,15 +196,16 @@ async def test_a_request_opens_beside_the_table_with_everything_about_it(
         await expect(detail.get_by_text("418").first).to_be_visible()
         pill = detail.locator("a[data-rule]")
         await expect(pill).to_have_text(str(rule["rule"]["id"] if "rule" in rule else rule["id"]))
-        assert (await pill.get_attribute("href") or "").startswith("/traffic/rules?edit=")
+        assert (await pill.get_attribute("href") or "").startswith("/traffic/rules?rule=")
         await expect(detail.get_by_role("heading", name="Timing")).to_be_visible()
         await detail.get_by_role("tab", name="Request", exact=True).click()
         assert "tab=request" in page.url
         await expect(detail.get_by_role("row", name="Authorization <redacted>", exact=False)).to_be_visible()
         await expect(detail.locator("[data-body=request]")).to_have_attribute("data-kind", "json")
-        await expect(detail.locator("[data-body=request]")).to_contain_text("lamp")
+        await expect(detail.locator("[data-body=request]").get_by_role("tree")).to_contain_text("lamp")
         await detail.get_by_role("button", name="Show secrets").click()
         await expect(detail).to_contain_text(secret)
+        assert "dari_traffic_reveal" in await recorded_calls(page), "who looked stands in the audit log"
         await page.reload()
         await expect(detail).to_have_attribute("data-state", "ready")
         await expect(detail.get_by_role("tab", name="Request", exact=True)).to_have_attribute("aria-selected", "true")
@@ -314,6 +328,32 @@ async def test_the_page_goes_on_when_crabd_is_killed_and_started_again(
         async with client_of(f"http://{address}") as client:
             await client.get(site.url("/hello?after"))
         await expect(row(page, "/hello?after")).to_be_visible()
+
+
+async def test_nothing_is_lost_while_the_hub_is_away(hub: ConsoleHub, agent: Agent, person: Person) -> None:
+    async with origin(Site()) as site, running(agent) as proxy, client_of(proxy) as client:
+        page = await person.open("/traffic")
+        await client.get(site.url("/hello?before"))
+        await expect(row(page, "/hello?before")).to_be_visible()
+        person.problems.allow("WebSocket|ERR_CONNECTION_REFUSED")
+        await hub.stop()
+        await expect(page.locator("html")).to_have_attribute("data-live", "lost")
+        await client.get(site.url("/hello?meanwhile"))
+        await hub.start()
+        await expect(row(page, "/hello?meanwhile")).to_be_visible()
+        await counted(page, 2)
+
+
+async def test_a_rule_is_made_from_a_request(agent: Agent, person: Person) -> None:
+    async with origin(Site()) as site, running(agent) as proxy, client_of(proxy) as client:
+        await client.get(site.url("/hello"))
+        page = await person.open("/traffic")
+        await row(page, "/hello").click()
+        await page.get_by_role("link", name="Rule from this request").click()
+        await expect(page.locator(".traffic-view")).to_have_attribute("data-view", "rules")
+        await expect(page.get_by_role("heading", name=re.compile("Rule from request"))).to_be_visible()
+        await page.go_back()
+        await expect(page.locator(".flow-detail")).to_have_attribute("data-state", "ready")
 
 
 async def test_what_others_send_is_never_markup(hub: ConsoleHub, agent: Agent, person: Person) -> None:

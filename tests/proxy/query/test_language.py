@@ -15,6 +15,7 @@ from dari.proxy.query.language import test_of as make_test
 from dari.proxy.query.search import Sources, search
 from dari.proxy.recording.store import FlowStore
 from tests.support.flows import SECRET, Hiding, flow, running, tunnel
+from tests.support.wire import ROOT
 
 
 def fits(text: str, tested: Flow) -> bool:
@@ -187,3 +188,10 @@ def test_a_search_finds_stored_flows_by_a_filter(tmp_path: Path) -> None:
 
 def test_the_words_after_is_are_listed_in_its_help() -> None:
     assert all(state in KEYS["is"].meaning for state in STATES)
+
+
+def test_the_guide_has_every_key() -> None:
+    guide = (ROOT / "docs/guide/proxy.md").read_text()
+    section = guide[guide.index("### Filters") : guide.index("## Breakpoints")]
+    assert [key for key, each in KEYS.items() if f"`{each.example}`" not in section] == []
+    assert all(state in section for state in STATES)

@@ -64,6 +64,8 @@ export function mount(root, { route, signal }) {
   keys.add({ key: "Escape", label: t("traffic.key.close"), run: close, when: () => detail.id !== null && !document.querySelector("dialog[open]") }, signal);
   keys.add({ key: "c", label: t("traffic.key.curl"), run: () => copySnippet("curl", detail.id ?? table.current()), when: () => (detail.id ?? table.current()) !== null }, signal);
   palette.add({ title: t("traffic.key.filter"), group: t("traffic.title"), run: box.focus }, signal);
+  palette.add({ title: t("traffic.start"), group: t("traffic.title"), run: start }, signal);
+  palette.add({ title: t("traffic.stop"), group: t("traffic.title"), run: () => proxy?.status === "running" && halt() }, signal);
   palette.add({ title: t("traffic.clear"), group: t("traffic.title"), run: clearAll }, signal);
   onLanguage(() => (table.list.refresh(), showCount()), signal);
   signal.addEventListener("abort", () => table.list.close());

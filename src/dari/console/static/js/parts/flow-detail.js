@@ -90,8 +90,8 @@ export function flowDetail({ signal, onClose, onFilter }) {
         h("div", { class: "row wrap flow-actions" },
           h("button", { class: "btn", type: "button", on: { click: () => copySnippet("curl", id) } }, icon("copy"), t("traffic.copy.curl")),
           h("button", { class: "btn", type: "button", on: { click: () => copySnippet("python", id) } }, icon("copy"), t("traffic.copy.python")),
-          h("a", { class: "btn", href: `/traffic/compose?from=${id}` }, icon("refresh"), t("traffic.replay")),
-          h("a", { class: "btn", href: `/traffic/rules?from=${id}` }, icon("plus"), t("traffic.rule.new")),
+          h("a", { class: "btn", href: `/traffic/compose?flow=${id}` }, icon("refresh"), t("traffic.replay")),
+          h("a", { class: "btn", href: `/traffic/rules?flow=${id}` }, icon("plus"), t("traffic.rule.new")),
           h("button", { class: "btn ghost", type: "button", on: { click: () => onFilter(`host:${quoted(flow.host ?? "")}`) } }, icon("filter"), t("traffic.only.host"))),
         bar),
       panel);
@@ -143,7 +143,7 @@ export async function copySnippet(language, id) {
 
 const PANELS = {
   overview(flow) {
-    const rules = (flow.rule_ids ?? []).map((rule) => h("a", { class: "badge info", href: `/traffic/rules?edit=${encodeURIComponent(rule)}`, data: { rule } }, cleanText(rule)));
+    const rules = (flow.rule_ids ?? []).map((rule) => h("a", { class: "badge info", href: `/traffic/rules?rule=${encodeURIComponent(rule)}`, data: { rule } }, cleanText(rule)));
     return [
       facts("traffic.summary", [
         ["traffic.f.time", dateTime(flow.ts_unix_ms / 1000)],
