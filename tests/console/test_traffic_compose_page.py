@@ -100,6 +100,7 @@ async def test_traffic_leaves_as_a_har_file_and_comes_back(person: Person, hub: 
         assert "s3cret" not in path.read_text()
         await expect(page).to_have_url(re.compile("filter=%2Fhar%2F"))
         picker = page.get_by_label("HAR file", exact=True)
+        await expect(picker).to_be_visible()
         await picker.set_input_files(path)
         await expect(page.get_by_text(re.compile("^3 requests imported"))).to_be_visible()
         (tmp_path / "wrong.har").write_text("<html>")
