@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dari.cli.main import main
+from dari.transport.client_tokens import TokenStore, tokens_path
 
 
 @pytest.fixture
@@ -52,6 +53,17 @@ def test_a_token_file_that_others_can_read_fails_and_says_what_to_do(
     assert main(["doctor"]) == 1
     shown = capsys.readouterr().out
     assert f"FAIL  token     {path} has mode 0644\n      hint: chmod 600 {path}\n" in shown
+
+
+def test_the_tokens_of_clients_are_looked_at_too(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    token_of_mode(home, 0o600)
+    store = TokenStore(tokens_path())
+    store.create("cursor")
+    assert main(["doctor"]) == 0
+    assert "; 1 of single clients" in capsys.readouterr().out
+    store.path.chmod(0o644)
+    assert main(["doctor"]) == 1
+    assert f"hint: chmod 600 {store.path}\n" in capsys.readouterr().out
 
 
 def test_json_carries_the_same_checks(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from dari.console.backends import ConsoleBackends
 from dari.console.tools.doctor import DoctorTools
 from dari.errors import Conflict, Failed
 from dari.settings import ServeSettings
+from dari.transport.client_tokens import TokenStore, tokens_path
 
 
 def tools(path: Path) -> DoctorTools:
@@ -27,6 +28,17 @@ async def test_a_token_file_that_others_can_read_becomes_private(tmp_path: Path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with pytest.raises(Conflict):
         await tools(path).fix("token")
+
+
+async def test_the_file_of_the_clients_tokens_becomes_private_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path))
+    store = TokenStore(tokens_path())
+    store.create("cursor")
+    store.path.chmod(0o640)
+    assert (await tools(tmp_path / "mcp.token").fix("token")).done == f"chmod 600 {store.path}"
+    assert store.get("cursor")
 
 
 async def test_a_home_that_others_can_write_to_is_closed_to_them(

@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from dari import paths
 from dari.daemon.unix_socket import answers, socket_address
-from dari.errors import InvalidInput
+from dari.errors import Failed, InvalidInput
 from dari.os_errors import describe_os_error, from_os_error, name_file_in_errors
 from dari.transport.bind import url_port
+from dari.transport.client_tokens import TokenStore, tokens_path
 from dari.transport.health import hub_on, identify
 from dari.version import VERSION
 
@@ -127,7 +128,15 @@ class SystemService:
             return Check("token", "failed", f"{path} has mode {mode:04o}", f"chmod 600 {path}")
         if info.st_size == 0:
             return Check("token", "failed", f"{path} is empty", "remove it; a new one is made at start")
-        return Check("token", "ok", f"{path} (mode {mode:04o})")
+        return self._client_tokens(f"{path} (mode {mode:04o})")
+
+    def _client_tokens(self, found: str) -> Check:
+        """Those of single clients: a file that cannot be trusted opens nothing, and none of them can connect."""
+        try:
+            count = len(TokenStore(tokens_path()).read())
+        except Failed as error:
+            return Check("token", "failed", error.message, error.hint)
+        return Check("token", "ok", f"{found}; {count} of single clients" if count else found)
 
     def _socket(self) -> Check:
         path = self._socket_path

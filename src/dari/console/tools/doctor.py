@@ -15,6 +15,7 @@ from dari.core.scopes import ADMIN
 from dari.core.tool import tool
 from dari.errors import Conflict, Failed
 from dari.os_errors import describe_os_error
+from dari.transport.client_tokens import tokens_path
 
 if TYPE_CHECKING:
     from dari.console.backends import ConsoleBackends
@@ -42,7 +43,13 @@ class DoctorTools:
             return await asyncio.to_thread(_restrict, paths.home(), 0o022, "chmod go-w")
         if self._token_path is None:
             raise Conflict("this hub asks for no token", "start it with --token-path")
-        return await asyncio.to_thread(_restrict, self._token_path, 0o077, "chmod 600")
+        return await asyncio.to_thread(_restrict_any, (self._token_path, tokens_path()), 0o077, "chmod 600")
+
+
+def _restrict_any(files: tuple[Path, ...], others: int, words: str) -> DoctorFix:
+    """The first of them that others reach, else what is to be said of the first one."""
+    found = next((path for path in files if path.is_file() and path.stat().st_mode & others), files[0])
+    return _restrict(found, others, words)
 
 
 def _restrict(path: Path, others: int, words: str) -> DoctorFix:
