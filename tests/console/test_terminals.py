@@ -283,6 +283,24 @@ async def test_panes_stand_beside_each_other_and_are_opened_and_closed(person: P
     assert new_id not in [each["id"] for each in panes]
 
 
+async def test_a_tool_is_run_over_the_pane_and_its_result_typed_into_it(person: Person, agent: Agent) -> None:
+    pane_id = await new_pane(agent)
+    page = await open_pane(person, pane_id)
+    await take_over(page, pane_id)
+    await page.keyboard.type("echo got ")
+    await expect(screen(page, pane_id)).to_contain_text("echo got")
+    await page.keyboard.press("Control+Shift+M")
+    await page.get_by_role("combobox").fill("dari_ping")
+    await expect(page.get_by_role("dialog").get_by_role("option").first).to_contain_text("ping")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name="Run", exact=True).click()
+    await page.get_by_role("textbox", name="What will be typed").fill("pong-42")
+    await page.get_by_role("checkbox", name="Press Enter after it").check()
+    await page.get_by_role("button", name=re.compile("^Type into")).click()
+    await expect(screen(page, pane_id).locator(".term-row", has_text=re.compile("^got pong-42$"))).to_be_visible()
+    await expect(pane(page, pane_id).locator("textarea")).to_be_focused()
+
+
 async def test_a_call_that_waits_for_a_person_is_shown_above_its_pane(person: Person, agent: Agent) -> None:
     pane_id = await new_pane(agent)
     page = await open_pane(person, pane_id)

@@ -116,7 +116,7 @@ export function mount(root, { route, signal }) {
   keys.add({ key: "t", label: t("key.take"), run: () => current()?.takeOrBack().catch(toastError) }, signal);
   keys.add({ key: "/", label: t("key.find"), run: () => current()?.showFinder(true) }, signal);
   keys.add({ key: "c", label: t("key.commands"), run: () => commands.click() }, signal);
-  for (const key of ["Ctrl+Shift+m", "Alt+Shift+m"]) {
+  for (const key of ["Ctrl+Shift+m", "Alt+Shift+m", "Alt+m"]) {
     keys.add({ key, label: t("term.palette"), always: true, run: () => current()?.openPalette().catch(toastError) }, signal);
   }
   palette.add({ title: t("term.new"), group: t("term.title"), run: () => open().catch(toastError) }, signal);

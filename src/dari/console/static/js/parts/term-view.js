@@ -314,7 +314,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
       onLeave?.();
       return;
     }
-    if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "m") {
+    if ((event.ctrlKey || event.altKey) && event.shiftKey && event.key.toLowerCase() === "m") {
       event.preventDefault();
       onPalette?.();
       return;
