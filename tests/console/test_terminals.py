@@ -31,6 +31,8 @@ from tests.support.console import (
 from tests.support.console_hub import Agent, ConsoleHub
 from tests.support.waiting import until
 
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+
 
 def pane(page: Page, pane_id: str) -> Locator:
     return page.locator(f'article.pane[data-pane="{pane_id}"]')

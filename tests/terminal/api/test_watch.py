@@ -60,6 +60,7 @@ async def test_a_person_takes_over_types_and_hands_back_and_agents_are_refused_m
                 assert "taken pane 1 over" in error.value.message
                 assert "handed back" in error.value.hint
         assert "by-hand" in (await house.service.screen.get_output(pane)).text
+        assert (await house.service.screen.get_pane_state(pane)).taken_over_by == take_over.user_name()
         with by_person():
             await watch.hand_back(pane)
         with pass_on_call_of("mcp:claude"):

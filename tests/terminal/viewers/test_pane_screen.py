@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -14,8 +15,8 @@ from dari.terminal.viewers.pane_screen import ScreenFrame, encode_row
 from tests.support.terminal_service import House, house_in
 
 
-def _row(data: bytes, cols: int = 20) -> str:
-    engine = make_engine(cols, 3)
+def _row(data: bytes, prefer: Literal["ghostty", "bittty"], cols: int = 20) -> str:
+    engine = make_engine(cols, 3, prefer=prefer)
     try:
         engine.feed(data)
         return encode_row(engine.grid()[0].cells)
@@ -23,6 +24,10 @@ def _row(data: bytes, cols: int = 20) -> str:
         engine.close()
 
 
+ENGINES: tuple[Literal["ghostty", "bittty"], ...] = ("ghostty", "bittty")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("printed", "row"),
     [
@@ -35,13 +40,16 @@ def _row(data: bytes, cols: int = 20) -> str:
         (b"\x1b[38;5;200mx\x1b[38;2;1;2;3my", "\x1b[0;38;5;200mx\x1b[0;38;2;1;2;3my"),
     ],
 )
-def test_a_row_is_text_with_styles_and_marks_for_wide_cells(printed: bytes, row: str) -> None:
-    assert _row(printed) == row
+def test_a_row_is_text_with_styles_and_marks_for_wide_cells(
+    printed: bytes, row: str, engine: Literal["ghostty", "bittty"]
+) -> None:
+    assert _row(printed, engine) == row
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("hidden", ["\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\u200f"])
-def test_what_hides_or_turns_text_around_is_not_in_a_row(hidden: str) -> None:
-    assert hidden not in _row(f"ab{hidden}cd".encode())
+def test_what_hides_or_turns_text_around_is_not_in_a_row(hidden: str, engine: Literal["ghostty", "bittty"]) -> None:
+    assert hidden not in _row(f"ab{hidden}cd".encode(), engine)
 
 
 async def _open(house: House, tmp_path: Path, script: str) -> str:

@@ -72,6 +72,8 @@ class PaneState(Struct, frozen=True, kw_only=True):
     running_command_id: str = ""
     """For crux_wait_command and crux_interrupt_command."""
     last_exit_code: int | None = None
+    taken_over_by: str = ""
+    """The person who types in it; what agents send is refused until it is handed back."""
 
 
 class PlainText(Struct, frozen=True):
@@ -215,6 +217,7 @@ class ScreenApi:
             running_command="" if current is None else current.command,
             running_command_id="" if current is None else f"{pane.id}:{current.id}",
             last_exit_code=ended[-1].exit_code if ended else None,
+            taken_over_by="" if (holder := self._all.typing(pane).holder) is None else holder.name,
         )
 
     @expose("crux:pane/scroll", "control")
