@@ -10,7 +10,7 @@ import pytest
 
 from dari.core.scopes import ADMIN
 from dari.core.tool import tools_of
-from dari.errors import Conflict, DariError, InvalidInput, NotFound, Unavailable
+from dari.errors import Conflict, DariError, Denied, InvalidInput, NotFound, Unavailable
 from tests.support.bridge import ME, Place, lab
 from tests.support.console_servers import server_toolkits, servers_page
 
@@ -188,6 +188,30 @@ async def test_a_file_of_another_program_is_not_changed(place: Place) -> None:
             with pytest.raises(InvalidInput, match="file of cursor"):
                 await page.call(call, name="theirs", **given)
     assert "theirs" in cursor.read_text()
+
+
+async def test_a_built_in_server_is_no_server_of_a_file(place: Place) -> None:
+    async with servers_page(place) as page:
+        for call in ("form", "removal", "stop", "tools", "held", "logs"):
+            with pytest.raises(NotFound, match="built in"):
+                await page.call(call, name="crewx-tools")
+
+
+async def test_a_file_that_nobody_trusts_runs_nothing(place: Place) -> None:
+    project = place.root / ".crewx/mcp.json"
+    project.parent.mkdir()
+    project.write_text(json.dumps({"servers": [lab(place.root, id="theirs")]}))
+    async with servers_page(place) as page:
+        card = await page.card("theirs")
+        assert card["state"] == "untrusted" and "not trusted" in card["last_error"] and card["layer"] == "project"
+        with pytest.raises(Denied):
+            await page.call("start", name="theirs")
+        report = await page.call("test", name="theirs")
+        assert [(step["name"], step["status"]) for step in report["steps"]] == [("profile", "failed")]
+        form = (await page.call("form", name="theirs"))["form"]
+        with pytest.raises(Denied):
+            await page.call("test", form=form, was="theirs")
+    assert not place.noted()
 
 
 async def test_paths_are_checked_as_a_person_types_them(place: Place) -> None:

@@ -16,6 +16,7 @@ from dari.bridge.config.loader import YAML_SUFFIXES
 from dari.bridge.config.profile import Profile, StdioSettings
 from dari.bridge.upstream.resolved import pin_name
 from dari.bridge.upstream.upstream import Upstream
+from dari.errors import NotFound
 
 if TYPE_CHECKING:
     from dari.bridge.service import Bridge
@@ -71,9 +72,16 @@ def list_cards(bridge: Bridge, view: ServerView) -> list[ServerCard]:
     ]
 
 
+def find_listed(view: ServerView, name: str) -> CatalogEntry:
+    """A server that stands in a file; NotFound with a guess at what was meant."""
+    found = view.catalog().find(name)
+    if found.source.layer == "built-in":
+        raise NotFound(f"'{name}' is built in and stands in no file", "its tools are on the page Tools")
+    return found
+
+
 def find_card(bridge: Bridge, view: ServerView, name: str) -> ServerCard:
-    """One of them; NotFound with a guess at what was meant."""
-    view.catalog().find(name)
+    find_listed(view, name)
     return next(card for card in list_cards(bridge, view) if card.name == name)
 
 

@@ -19,7 +19,7 @@ from dari.bridge.upstream.journal import LogLine
 from dari.bridge.upstream.resolved import pin_name
 from dari.bridge.upstream.tool_view import ConfirmPatterns
 from dari.bridge.usage import UsageSample
-from dari.console.server_cards import find_running
+from dari.console.server_cards import find_listed, find_running
 from dari.console.tools.servers import Name, ServerTools
 from dari.core.context import Context
 from dari.core.scopes import ADMIN
@@ -136,7 +136,7 @@ class ServerDetailTools:
         """
         if bool(name) == (form is not None):
             raise InvalidInput("give either name or form", "name tries a saved server, form one that is not saved")
-        listed = self._servers.entry_for_test(form, was) if form is not None else self._view.catalog().find(name)
+        listed = self._servers.entry_for_test(form, was) if form is not None else find_listed(self._view, name)
         total = STEPS["stdio" if listed.kind == "stdio" else "http"]
         done: list[TestStep] = []
 
@@ -162,7 +162,7 @@ class ServerDetailTools:
         return await self._list_tools(name, start)
 
     async def _list_tools(self, name: str, start: bool = False) -> ServerToolList:
-        listed = self._view.catalog().find(name)
+        listed = find_listed(self._view, name)
         upstream = find_running(self._bridge, listed)
         if start and (upstream is None or upstream.listed_tools() is None):
             upstream = self._view.upstream(name)
@@ -197,7 +197,7 @@ class ServerDetailTools:
         changed = switch_tools(entry, tools, is_on=on)
         if changed != entry:
             self._view.book.replace(name, changed, name)
-            if self._view.catalog().find(name).state == "ready":
+            if find_listed(self._view, name).state == "ready":
                 self._view.upstream(name)  # made anew with these rules, from what is known of its tools
             self._bridge.status_changes.publish(name)
         return await self._list_tools(name)
@@ -245,7 +245,7 @@ class ServerDetailTools:
         self, name: Name, limit: Annotated[int, Meta(ge=1, le=MAX_LOG_LINES, description="Newest lines")] = 200
     ) -> ServerLog:
         """Return what happened to a server lately: starts, restarts, failures, its log messages and its stderr."""
-        upstream = find_running(self._bridge, self._view.catalog().find(name))
+        upstream = find_running(self._bridge, find_listed(self._view, name))
         return ServerLog([] if upstream is None else upstream.journal.lines(limit))
 
     @tool(scope=ADMIN, read_only=True)
@@ -255,7 +255,7 @@ class ServerDetailTools:
         return UsageReply({name: self._bridge.usage.history(name) for name in newest})
 
     def _pin_name(self, name: str) -> str:
-        return pin_name(name, self._view.catalog().find(name))
+        return pin_name(name, find_listed(self._view, name))
 
 
 def _server_tool(item: dict[str, Any], shown: str, state: Literal["on", "off", "held"], needs: bool) -> ServerTool:

@@ -15,12 +15,12 @@ from dari.bridge.config.loader import read_entry
 from dari.bridge.config.pasted import advise
 from dari.bridge.config.service import RemovedServer
 from dari.bridge.upstream.resolved import pin_name
-from dari.console.server_cards import ServerCard, find_card, list_cards
+from dari.console.server_cards import ServerCard, find_card, find_listed, list_cards
 from dari.console.tools.path_checks import PathCheck, check_path, suggest_paths
 from dari.core.jcs import digest as digest_of
 from dari.core.scopes import ADMIN
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.errors import Conflict, InvalidInput, NotFound
+from dari.errors import Conflict, Denied, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from dari.console.backends import ConsoleBackends
@@ -214,6 +214,8 @@ class ServerTools:
         profile = read_entry(form.name or "new server", {**entry, "disabled": False}, path)
         if was:
             listed = self._find(was)
+            if listed.state == "untrusted":  # what a cloned project wants to run is not run to see whether it works
+                raise Denied(listed.message, listed.hint)
             return structs.replace(listed, state="ready", profile=structs.replace(profile, source=listed.source))
         return CatalogEntry(id=profile.id, source=profile.source, state="ready", profile=profile, workspace=around.cwd)
 
@@ -223,7 +225,7 @@ class ServerTools:
         return apply_form(form, before, listed.profile)
 
     def _find(self, name: str) -> CatalogEntry:
-        return self._view.catalog().find(name)
+        return find_listed(self._view, name)
 
     async def _saved(self, name: str, entry: dict[str, JsonValue], path: Path) -> SavedServer:
         catalog = self._view.catalog()  # takes what changed over: the old server is retired

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from dari.bridge.upstream.journal import LogLine
 from dari.bridge.usage import UsageSample
-from dari.console.server_cards import ServerCard, find_running, list_cards
+from dari.console.server_cards import ServerCard, find_listed, find_running, list_cards
 from dari.console.tools.server_details import MAX_LOG_LINES
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ async def follow_server_log(
     bridge, view = backends.bridge, backends.view
     seen: object = _NOTHING
     while True:
-        upstream = find_running(bridge, view.catalog().find(argument))
+        upstream = find_running(bridge, find_listed(view, argument))
         revision = None if upstream is None else (id(upstream), upstream.journal.revision)
         if revision != seen:
             seen = revision
