@@ -11,8 +11,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.support import playground_server
-from tests.support.console import axe
-from tests.support.console_hub import ConsoleHub
+from tests.support.console import Person, axe
+from tests.support.console_hub import Agent, ConsoleHub
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 OPEN = """async () => {
@@ -83,3 +83,20 @@ async def test_keys_and_escapes_in_a_result_are_not_typed(console_page: Page) ->
         return typable("a\\u001b[31m\\u0003b\\r\\nc\\u009b\\n\\n");
     }""")
     assert text == "a[31mb\nc"
+
+
+async def test_over_a_pane_a_result_is_shown_and_typed_into_the_shell(person: Person, agent: Agent) -> None:
+    pane_id = str((await agent.call("crux_create_pane", name="build"))["id"])
+    page = await person.open(f"/terminals/{pane_id}")
+    pane = page.locator(f'article.pane[data-pane="{pane_id}"]')
+    await expect(pane).to_have_attribute("data-state", re.compile("live|past"))
+    await pane.get_by_role("button", name=re.compile("Take over|Type too")).click()
+    await page.keyboard.press("Control+Shift+M")
+    await pick(page, "nothing")
+    await page.get_by_role("button", name="Run", exact=True).click()
+    await expect(page.get_by_role("region", name="Result")).to_contain_text("called nothing")
+    await page.get_by_role("textbox", name="What will be typed").fill("echo typed-$((40+2))")
+    await page.get_by_role("checkbox", name="Press Enter after it").check()
+    await page.get_by_role("button", name=re.compile("^Type into")).click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(pane.locator(".term-screen")).to_contain_text("typed-42")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import sys
 import threading
 from typing import Any
@@ -165,7 +166,8 @@ class PlaygroundServer:
         return {"protocolVersion": params["protocolVersion"], "capabilities": offered, "serverInfo": info}
 
     def _on_tools_list(self, params: Json, id: Any) -> Json:
-        return {"tools": TOOLS}
+        more = [{"name": f"more_{n}", "inputSchema": NONE} for n in range(int(os.environ.get("MORE_TOOLS", "0")))]
+        return {"tools": [*TOOLS, *more]}
 
     def _on_prompts_list(self, params: Json, id: Any) -> Json:
         return {"prompts": PROMPTS}

@@ -55,6 +55,7 @@ const toolOf = ({ path }) => (path[0] === "-" ? path[1] : path[0]) ?? "";
 function mountTools(body, signal) {
   let entries = [];
   let leftOut = [];
+  let held = [];
   let current = null; // {name, abort, runner, written}
   let route = null;
   const opened = new Map(); // group → whether the person wants it open
@@ -68,7 +69,7 @@ function mountTools(body, signal) {
   async function load(isChange) {
     const loaded = await loadTools();
     if (signal.aborted) return;
-    ({ entries, leftOut } = loaded);
+    ({ entries, leftOut, held } = loaded);
     body.dataset.state = "ready";
     if (route && (!current || !current.runner)) showTool();
     drawList();
@@ -104,7 +105,7 @@ function mountTools(body, signal) {
     const found = findTools(query, entries.filter((entry) => entry.name));
     replace(total, query ? t("tools.found", { n: count(found.length), total: count(entries.length) }) : t("tools.count", { n: count(entries.length) }));
     const nameless = entries.filter((entry) => !entry.name);
-    const bad = [...nameless.map((entry) => text(t(`tools.problem.${entry.problem}`))), ...leftOut.map((one) => text(t("tools.leftOut", { server: cleanText(one.server), reason: cleanText(one.reason) })))];
+    const bad = [...nameless.map((entry) => text(t(`tools.problem.${entry.problem}`))), ...leftOut.map((one) => text(t("tools.leftOut", { server: cleanText(one.server), reason: cleanText(one.reason) }))), ...held.map((one) => text(t("tools.held", { server: cleanText(one.server), name: cleanText(one.tool) })))];
     const groups = query ? [{ id: "", entries: found }] : groupTools(found);
     replace(list, groups.map((group) => groupView(group, query, found.length <= OPEN_ALL_BELOW)),
       bad.length ? h("details", { class: "tools-bad", data: { state: "malformed" } }, h("summary", {}, badge(t("tools.malformed", { n: bad.length }), "warn")), h("ul", {}, bad.slice(0, 50).map((one) => h("li", { class: "small" }, one)))) : null,

@@ -22,7 +22,7 @@ export const calls = new CallHistory(localStorage, withoutSecrets);
 export async function loadTools() {
   const [tools, known] = await Promise.all([live.tools(), live.call("dari_tool_origins").catch(() => null)]);
   const origins = new Map((known?.value?.tools ?? []).map((one) => [one.name, one]));
-  return { entries: listTools(tools, origins), leftOut: known?.value?.left_out ?? [] };
+  return { entries: listTools(tools, origins), leftOut: known?.value?.left_out ?? [], held: known?.value?.held ?? [] };
 }
 
 export function annotationBadges(tool) {
