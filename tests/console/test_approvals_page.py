@@ -30,6 +30,20 @@ from tests.support.console_hub import Agent, ConsoleHub, lab_server
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 HOSTILE = '<img src=x onerror="window.pwned=1"></script>\u202egnp.exe\u200b'
 
+# Presses `a` twice, and once more in the very moment in which the next call is drawn.
+IMPATIENT = """(next) => new Promise((done) => {
+    const press = () => document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "a", bubbles: true}));
+    const detail = document.querySelector(".approval-detail");
+    new MutationObserver((_, watching) => {
+        if (!detail.textContent.includes(next)) return;
+        watching.disconnect();
+        press();
+        done();
+    }).observe(detail, {childList: true});
+    press();
+    press();
+})"""
+
 
 @pytest.fixture(autouse=True)
 def asked_tools(hub: ConsoleHub) -> None:
@@ -126,9 +140,7 @@ async def test_a_call_that_comes_into_view_does_not_take_an_answer_meant_for_ano
     first, second = await ask(queue, "rm three"), await ask(queue, "rm four")
     page = await person.open("/approvals")
     await is_calm(page)
-    await page.keyboard.press("a")
-    await page.keyboard.press("a")
-    await page.keyboard.press("a")
+    await page.evaluate(IMPATIENT, "rm four")
     await expect(page.locator(".approval-detail")).to_contain_text("rm four")
     await is_calm(page)
     assert (await queue.show(first)).state == "approved" and (await queue.show(second)).state == "waiting"
@@ -184,10 +196,10 @@ async def test_a_session_is_approved_for_its_rest(person: Person, agent: Agent) 
 
 async def test_a_call_that_nobody_answers_counts_down_and_expires(person: Person, queue: ApprovalService) -> None:
     page = await person.open("/approvals")
-    id = await ask(queue, "rm soon", lifetime_s=6.0)
+    id = await ask(queue, "rm soon", lifetime_s=20.0)
     await page.goto(f"{person.hub.origin}/approvals/{id}")
     await expect(page.locator(".approval-left[data-state=urgent]").first).to_contain_text("left")
-    await expect(page.locator(".approval-detail[data-state=expired]")).to_be_visible()
+    await expect(page.locator(".approval-detail[data-state=expired]")).to_be_visible(timeout=60_000)
     await expect(page.get_by_role("button", name="Approve once")).to_have_count(0)
 
 
