@@ -326,8 +326,8 @@ class ApprovalQueue:
         what = approval.message or f"{approval.name} needs the approval of a person"
         return NeedsApproval(
             f"{what} (approval {approval.id})",
-            f"a person decides, in the console or in a terminal of their own: dari approvals approve {approval.id}; then "
-            f"make the same call again, within {left_s:.0f} s",
+            f"a person decides, in the console or in a terminal of their own: dari approvals approve {approval.id}; "
+            f"then make the same call again, within {left_s:.0f} s",
         )
 
     def _notify_waiting(self, entry: _Entry) -> None:
