@@ -401,6 +401,7 @@ class Pane:
         if self._pty.has_signals or not group or self.commands.is_marked:
             self._put(b"\x03")
         else:
+            self.admit_input()
             self.commands.note_interrupt()
             os.killpg(group, signal.SIGINT)
 

@@ -10,6 +10,7 @@ Nothing else below U+0020 is in it. Trailing blanks without a style are left out
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
@@ -28,6 +29,8 @@ from dari.text.invisible import find_hidden
 from dari.text.sanitize import escape_hidden
 
 FRAME_S = 1 / 30
+COST_RATIO = 4
+"""A screen that takes long to draw (large, all of it new) is drawn less often: a quarter of a processor at most."""
 MAX_BLOCKS = 100
 MAX_COMMAND_CHARS = 2000
 WIDE, CLUSTER, CELL_END = "\x01", "\x02", "\x03"
@@ -141,7 +144,7 @@ class PaneScreen:
         self._blocks: dict[str, tuple[int, CommandBlock]] = {}
         self._bells = 0
         self._is_stale = True
-        self._drawn_at = 0.0
+        self._drawn_at = self._cost_s = 0.0
         self._changed = asyncio.Event()
         self._stop = multiplexer.changes.subscribe(self._hear)
         self.followers = 0
@@ -201,10 +204,18 @@ class PaneScreen:
             self._is_stale = False
             return now
         engine = pane.engine
-        due = self._drawn_at + (HELD_S if self._pane is pane and engine.modes.synchronized else FRAME_S)
+        pause = HELD_S if self._pane is pane and engine.modes.synchronized else FRAME_S
+        due = self._drawn_at + max(pause, self._cost_s * COST_RATIO)
         if now < due:
             return due
+        began = time.thread_time()
+        self._draw(pane)
+        self._cost_s = time.thread_time() - began
         self._drawn_at = now
+        return now
+
+    def _draw(self, pane: Pane) -> None:
+        engine = pane.engine
         self._is_stale = False
         version = self.version + 1
         is_changed = self._take_rows(pane, version)
@@ -218,7 +229,6 @@ class PaneScreen:
         if is_changed or self._pane is not pane:
             self.version = version
         self._pane = pane
-        return now
 
     def _take_rows(self, pane: Pane, version: int) -> bool:
         rows = list(pane.engine.grid().rows)
