@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import stat
 
+import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.support.console import (
@@ -20,6 +22,7 @@ from tests.support.console import (
     tab_to,
 )
 from tests.support.console_hub import Agent, ConsoleHub
+from tests.support.waiting import until
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202egnp\u200b</script>'
 
@@ -167,6 +170,26 @@ async def test_line_579_the_last_error_is_shown(person: Person) -> None:
         await expect(crab).to_have_attribute("data-state", "error")
         await expect(crab.locator(".error")).to_contain_text("in use")
         await expect(crab.get_by_role("switch")).not_to_be_checked()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_line_648_the_endpoint_ends_with_the_hub(person: Person, hub: ConsoleHub, number: signal.Signals) -> None:
+    person.problems.allow("WebSocket|ERR_CONNECTION")
+    page = await person.open("/")
+    crab = card(page, "Proxy for one editor")
+    await crab.get_by_role("switch").check()
+    await expect(crab).to_have_attribute("data-state", "running")
+    port = int(await crab.get_by_label("Port").input_value())
+    await hub.stop(number)
+    await until(lambda: not listens(port))
+    await hub.start()
+    await expect(crab).to_have_attribute("data-state", "stopped")
+    await expect(crab.get_by_role("switch")).not_to_be_checked()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def test_an_agent_is_connected_with_the_keyboard_alone(person: Person) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 
 import httpx
 import pytest
@@ -15,6 +16,7 @@ from tests.support.console import (
     Person,
     axe,
     has_no_sideways_scroll,
+    is_connected,
     looks,
     nameless_controls,
     tab_to,
@@ -100,6 +102,18 @@ async def test_two_browsers_see_the_same_tokens(person: Person, new_person: NewP
     await make_token(first, "seen-by-both")
     second = await (await new_person()).open("/settings/tokens")
     await expect(second.locator('tr[data-token="seen-by-both"]')).to_be_visible()
+
+
+async def test_tokens_are_there_after_the_hub_was_killed_under_the_page(person: Person, hub: ConsoleHub) -> None:
+    person.problems.allow("WebSocket|ERR_CONNECTION")
+    page = await person.open("/settings/tokens")
+    secret = await make_token(page, "survivor")
+    await hub.restart(signal.SIGKILL)
+    await is_connected(page)
+    await expect(page.locator('tr[data-token="survivor"]')).to_have_count(1)
+    async with hub.agent("Cursor", secret) as agent:
+        await agent.call("dari_ping")
+        await expect(page.locator('tr[data-token="survivor"] td').nth(3)).to_have_text("1")
 
 
 async def test_a_name_that_is_not_allowed_is_refused_with_the_rule(person: Person) -> None:
