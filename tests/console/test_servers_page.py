@@ -314,6 +314,9 @@ async def test_a_thousand_servers_stay_usable(person: Person, hub: ConsoleHub) -
     assert await page.locator(".server-card").count() < 300  # the rest is drawn when it is scrolled to
     await page.get_by_role("searchbox", name="Filter servers").fill("server-0999")
     await expect(page.locator(".server-card")).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{hub.origin}/servers/server-0999")
+    await page.go_back()
     await page.get_by_role("searchbox", name="Filter servers").fill("")
     await page.get_by_role("link", name="server-0000").click()
     await expect(page.get_by_role("heading", name="server-0000")).to_be_visible()

@@ -94,6 +94,10 @@ export function mount(root, { route, signal }) {
       h("div", { class: "toolbar" }, search, choice, total), trouble, empty, grid, more,
     );
     search.addEventListener("input", () => ((shown = CHUNK), setQuery({ q: search.value })));
+    search.addEventListener("keydown", (event) => {
+      const [first] = event.key === "Enter" && !event.isComposing ? matching() : [];
+      if (first) go(serverPath(first.name));
+    });
     choice.addEventListener("change", () => ((shown = CHUNK), setQuery({ state: choice.value === "all" ? null : choice.value })));
     keys.add({ key: "/", label: t("servers.key.filter"), run: () => search.focus() }, abort.signal);
     keys.add({ key: "n", label: t("servers.add"), run: () => go("/servers?add=form") }, abort.signal);
