@@ -182,6 +182,24 @@ async def test_vim_is_used_with_its_own_keys(person: Person, agent: Agent, tmp_p
     assert path.read_text() == "first line\nsecond 둘\n"
 
 
+async def test_a_click_reaches_a_program_that_uses_the_mouse_and_a_pane_is_fitted_to_the_window(
+    person: Person, agent: Agent, hub: ConsoleHub
+) -> None:
+    script = hub.home / "mouse.sh"
+    script.write_text("stty raw -echo; printf '\\033[?1000h\\033[?1006hready'; head -c 6 | od -An -c; stty sane\n")
+    pane_id = await new_pane(agent)
+    page = await open_pane(person, pane_id)
+    before = (await agent.call("crux_get_pane_state", pane_id=pane_id))["cols"]
+    await pane(page, pane_id).get_by_role("button", name="Fit to the window").click()
+    await expect(screen(page, pane_id)).to_be_visible()
+    await take_over(page, pane_id)
+    await page.keyboard.type(f"sh {script}\n")
+    await expect(screen(page, pane_id)).to_contain_text("ready")
+    await screen(page, pane_id).click(position={"x": 40, "y": 10})
+    await expect(screen(page, pane_id)).to_contain_text(re.compile(r"033\s+\[\s+<\s+0\s+;"))
+    assert (await agent.call("crux_get_pane_state", pane_id=pane_id))["cols"] < before
+
+
 async def test_a_paste_and_an_input_method_reach_the_program(person: Person, agent: Agent) -> None:
     pane_id = await new_pane(agent)
     page = await open_pane(person, pane_id)
