@@ -96,6 +96,15 @@ async def test_two_who_follow_get_the_same_and_one_who_missed_frames_gets_what_i
         assert (await api.watch(pane)).is_whole
 
 
+async def test_a_pane_is_followed_by_its_name_too(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        await house.service.panes.spawn_pane(name="build")
+        frame = await house.service.watch.watch("build")
+        again = await house.service.watch.watch("%1", frame.version - 1 or 0)
+        assert again.version >= frame.version
+        assert list(house.service.watch._screens) == ["1"]
+
+
 async def test_a_program_that_prints_without_end_costs_thirty_frames_a_second(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         api = house.service.watch

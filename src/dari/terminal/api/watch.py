@@ -125,7 +125,9 @@ class WatchApi:
         """The rows that changed after the version `known`, once some have; everything for 0. At most 30 a second."""
         check_wait(timeout_s, MAX_POLL_S)
         own_id = pane_id.removeprefix("%")
-        screen = self._screens.get(own_id) or self._follow(self._all.find(pane_id).id)
+        if own_id not in self._screens:  # else it may be gone, which its followers still have to hear
+            own_id = self._all.find(pane_id).id
+        screen = self._screens.get(own_id) or self._follow(own_id)
         if (timer := self._ends.pop(own_id, None)) is not None:
             timer.cancel()
         try:
