@@ -97,6 +97,26 @@ def test_a_file_that_was_edited_gives_no_token_the_admin_scope(tmp_path: Path) -
     assert grant.scopes == {READ}
 
 
+@pytest.mark.parametrize(
+    ("name", "secret"), [("sly", ""), ("sly", "short"), ("app:ann", "s" * 40), ("a\nb", "s" * 40), ("shared", "s" * 40)]
+)
+def test_an_edited_token_that_could_be_guessed_or_forges_a_name_opens_nothing(
+    tmp_path: Path, name: str, secret: str
+) -> None:
+    store = TokenStore(tmp_path / "tokens.json")
+    good = store.create("good").secret
+    entries = msgspec.json.decode(store.path.read_bytes())["tokens"]
+    entries.append({"name": name, "secret": secret, "scopes": ["read"], "created_unix": 1.0})
+    store.path.write_bytes(msgspec.json.encode({"tokens": entries}))
+    tokens = ClientTokens(store, MCP_GRANT)
+    for given in (secret, good):
+        assert tokens.find(b"Bearer " + given.encode(), 1.0) is None
+    assert tokens.find(b"Bearer", 1.0) is None
+    with pytest.raises(Failed) as caught:
+        store.read()
+    assert repr(name) in caught.value.message
+
+
 def test_a_missing_token_names_those_that_there_are(tmp_path: Path) -> None:
     store = TokenStore(tmp_path / "tokens.json")
     store.create("cursor")

@@ -34,6 +34,7 @@ from dari.transport.token_file import make_token
 SHARED = "shared"
 """What the token without a client is called; no client may have this name."""
 MAX_TOKENS = 200
+MIN_SECRET_CHARS = 32
 MAX_FILE_BYTES = 1024 * 1024
 LOCK_TIMEOUT_S = 5.0
 _RECHECK_S = 0.5
@@ -98,9 +99,15 @@ class TokenStore:
         if mode & 0o077:
             raise Failed(f"{self.path} is readable by others", f"chmod 600 {self.path}")
         try:
-            return {token.name: token for token in _decode(data).tokens}
+            tokens = {token.name: token for token in _decode(data).tokens}
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise Failed(f"{self.path} is not a list of tokens: {error}", "move it away, and make new tokens") from None
+        for token in tokens.values():
+            # An editor can write what `create` refuses: a name that forges records, a secret that anybody guesses.
+            if not _NAME.fullmatch(token.name) or token.name == SHARED or len(token.secret) < MIN_SECRET_CHARS:
+                wrong = f"{self.path} has a token {token.name[:60]!r} with a name or a secret that is not allowed"
+                raise Failed(wrong, "take it out of the file, and make it with `dari tokens create`")
+        return tokens
 
     def get(self, name: str) -> ClientToken:
         return _found(self.read(), name)
