@@ -133,6 +133,19 @@ def test_rules_are_switched_changed_and_removed_by_id(shell: Shell, client: Clie
     assert shell.json("rules", "clear") == {"removed": 1}
 
 
+def test_rules_are_moved_and_brought_back(shell: Shell, client: Client, site: Origin) -> None:
+    for text in ("one", "two"):
+        added(shell, "map-local", site.url("/x"), "--text", text)
+    assert shell("rules", "move", "r2", "--before", "r1").out == "r2 is tried before r1 now\n"
+    assert client.get(site.url("/x"))[1] == b"two"
+    assert shell("rules", "move", "r2").out == "r2 is last now\n"
+    shell("rules", "remove", "r1")
+    assert client.get(site.url("/x"))[1] == b"two"
+    assert "r1 is back: map-local" in shell("rules", "restore", "r1").out
+    assert client.get(site.url("/x"))[1] == b"one"
+    assert "no removed rule 'r9' is kept" in shell("rules", "restore", "r9", code=1).err
+
+
 def test_test_tells_what_applies_and_what_nearly_did(shell: Shell) -> None:
     added(shell, "block", "https://example.com/a", "--method", "POST")
     said = shell("rules", "test", "https://example.com/a").out

@@ -62,6 +62,14 @@ def add_rules(commands: Commands[argparse.ArgumentParser], help: str) -> None:
     parser.add_argument("--off", action="store_true", help="keep them back again")
     parser = leaf(words, "remove", _remove, "remove rules by their ids", "dari proxy rules remove r1\n" + _RULES)
     parser.add_argument("ids", metavar="ID", nargs="+")
+    examples = "dari proxy rules move r3 --before r1\ndari proxy rules move r1"
+    parser = leaf(words, "move", _move, "try a rule before another one, or last", examples)
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument("--before", metavar="ID", help="the rule to put it in front of; default the end")
+    parser = leaf(
+        words, "restore", _restore, "bring removed rules back, where they were", "dari proxy rules restore r1"
+    )
+    parser.add_argument("ids", metavar="ID", nargs="+")
     parser = leaf(
         words,
         "clear",
@@ -147,6 +155,18 @@ async def _remove(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
     removed = [await crab.call("rules.remove", id=one) for one in arguments.ids]
     out.show({"rules": removed}, [f"{rule['id']} removed: {_sentence(rule)}" for rule in removed])
     return _warn(removed, out)
+
+
+async def _move(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
+    moved = await crab.call("rules.move", id=arguments.id, before=arguments.before)
+    out.show(moved, [f"{moved['id']} is {f'tried before {arguments.before}' if arguments.before else 'last'} now"])
+    return 0
+
+
+async def _restore(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
+    restored = [await crab.call("rules.restore", id=one) for one in arguments.ids]
+    out.show({"rules": restored}, [f"{rule['id']} is back: {_sentence(rule)}" for rule in restored])
+    return _warn(restored, out)
 
 
 async def _clear(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
