@@ -33,8 +33,8 @@ DETAILS = {
 }
 FOLDER = ROOT / ".dev" / "console-shots"
 README_FOLDER = ROOT / "docs" / "images"
-README_SHOTS = {"console-traffic.png": f"/traffic {FLOW}", "console-terminals.png": "/terminals/1,2"}
-README_SIZE = (1120, 640)
+README_SHOTS = {"console-traffic.png": f"/traffic {FLOW}", "console-terminals.png": "/terminals/1?commands=1"}
+README_SIZE = (1280, 720)
 DETAIL_LOOKS = (("dark", "en"), ("light", "ko"))
 SETTLE_MS = 1500
 
@@ -108,13 +108,15 @@ async def _open(person: Person, place: str) -> Page:
 
 
 def _shrink(picture: bytes) -> bytes:
-    """To 64 colours: a screenshot of text has few, and a README is loaded by everybody."""
+    """To 200 colours: a screenshot of text has few, and a README is loaded by everybody."""
     import io
 
     from PIL import Image
 
     out = io.BytesIO()
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(64).save(out, "PNG", optimize=True)
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(
+        200, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    ).save(out, "PNG", optimize=True)
     return out.getvalue()
 
 

@@ -179,8 +179,8 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
             body = json.dumps({"items": [{"id": n, "name": f"lamp {n}", "price": 19.9 + n} for n in range(6)]}).encode()
             head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             writer.write(head.encode() + body)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        pass
+    except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+        pass  # the proxy keeps its connection until it or we end
     finally:
         writer.close()
 
@@ -247,7 +247,7 @@ async def _work_in_panes(claude: Agent, codex: Agent, project: Path) -> None:
     tests = await claude.call("crux_create_pane", name="tests", cwd=str(project))
     server = await codex.call("crux_create_pane", name="server", cwd=str(project), focus=False)
     await claude.call("crux_execute_command", pane_id=tests["id"], command="ls -la --color=always")
-    await claude.call("crux_execute_command", pane_id=tests["id"], command=f"{sys.executable} tests.py")
+    await claude.call("crux_execute_command", pane_id=tests["id"], command="python3 tests.py")
     await claude.call("crux_execute_command", pane_id=tests["id"], command="echo done && date +%F")
     lines = 'for n in 1 2 3 4 5 6; do echo "$(date +%T) GET /api/products 200 $((n * 7)) ms"; done'
     await codex.call("crux_execute_command", pane_id=server["id"], command=lines)
