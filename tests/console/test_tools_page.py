@@ -165,7 +165,7 @@ async def test_a_failure_of_a_tool_is_shown_as_one(person: Person) -> None:
 
 async def test_progress_is_shown_and_a_call_is_cancelled(person: Person) -> None:
     page = await open_tool(person, "slow")
-    await page.get_by_role("button", name="Run", exact=True).click()
+    await page.keyboard.press("Control+Enter")
     await expect(page.get_by_role("progressbar")).to_have_attribute("max", "100")
     await expect(page.get_by_text(re.compile(r"/ 100 · step"))).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
@@ -218,6 +218,7 @@ async def test_calls_are_kept_without_secrets_pinned_filled_in_and_run_again(per
     await calls.get_by_role("button", name="Pin").click()
     await page.get_by_role("button", name="Reset").click()
     await expect(page.get_by_label(re.compile("^name"))).to_have_value("")
+    assert (await json_of(page))["shape"] == {"kind": "circle"}
     await calls.get_by_role("button", name="Run again").click()
     await expect(calls.get_by_role("listitem")).to_have_count(2)
     await expect(page.get_by_label(re.compile("^count"))).to_have_value("4")

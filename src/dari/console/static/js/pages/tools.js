@@ -65,17 +65,19 @@ function mountTools(body, signal) {
   const detail = h("div", { class: "tools-detail stack" });
   body.append(h("div", { class: "tools-side stack tight" }, filter, total, list), detail);
   keys.add({ key: "/", label: t("tools.filter"), run: () => filter.focus() }, signal);
+  keys.add({ key: "Ctrl+Enter", label: t("tools.run"), run: () => current?.runner?.run(), always: true }, signal);
 
   async function load(isChange) {
     const loaded = await loadTools();
     if (signal.aborted) return;
+    const isOther = entries.map((entry) => entry.name).join() !== loaded.entries.map((entry) => entry.name).join();
     ({ entries, leftOut, held } = loaded);
     body.dataset.state = "ready";
     if (route && (!current || !current.runner)) showTool();
     drawList();
     const row = list.querySelector("[aria-current]");
     if (row && !isChange) list.scrollTop = row.offsetTop - list.offsetTop - list.clientHeight / 3;
-    if (isChange) toast(t("tools.changed"));
+    if (isChange && isOther) toast(t("tools.changed"));
   }
   live.onNotice((method) => method === "notifications/tools/list_changed" && load(true).catch(() => {}), signal);
   load(false).catch((error) => !signal.aborted && replace(detail, emptyState({ icon: "warn", title: t("page.failed"), body: cleanText(error.message) })));

@@ -35,7 +35,8 @@ export function schemaForm(schema, value, { onChange = () => {}, raw = true, all
   const slots = new Map(); // path → where its findings are shown
   const broken = new Map(); // path → why the text of a JSON field cannot be read
   const touched = new Set();
-  let current = value ?? (why ? {} : initialValue(root, root, { all })) ?? {};
+  const initial = () => (why ? {} : initialValue(root, root, { all }) ?? {});
+  let current = value ?? initial();
   let rawError = null;
   let timer = 0;
 
@@ -135,8 +136,9 @@ export function schemaForm(schema, value, { onChange = () => {}, raw = true, all
     get value() {
       return current;
     },
+    /** Another value; without one, what the form began with. */
     set(next) {
-      current = next;
+      current = next ?? initial();
       touched.clear();
       draw();
       writeText();

@@ -42,7 +42,7 @@ export function toolRun(entry, { args, view = "", raw = true, signal, onArgs = (
   const isDangerous = tool.annotations?.destructiveHint === true && tool.annotations?.readOnlyHint !== true;
   const runButton = h("button", { class: ["btn", isDangerous ? "danger" : "primary"], type: "button", title: "Ctrl+Enter", on: { click: run } }, icon("play"), t("tools.run"));
   const stop = h("button", { class: "btn", type: "button", hidden: true, on: { click: () => abort?.abort(new DOMException("", "AbortError")) } }, icon("stop"), t("tools.cancel"));
-  const reset = h("button", { class: "btn ghost", type: "button", on: { click: () => form.set({}) } }, t("tools.reset"));
+  const reset = h("button", { class: "btn ghost", type: "button", on: { click: () => form.set() } }, t("tools.reset"));
   let abort = null;
 
   const el = h("div", { class: "stack tool-run", data: { state: "idle" }, on: { keydown: onKey } },
@@ -103,10 +103,11 @@ export function toolRun(entry, { args, view = "", raw = true, signal, onArgs = (
     calls.add({ tool: entry.name, schema: isObject(tool.inputSchema) ? tool.inputSchema : {}, args: sent, at: Date.now(), ms: Math.round(ms), outcome });
     const { resultView } = await import("./tool-result.js");
     replace(output, outcome === "cancelled" ? badge(t("result.cancelled"), "warn") : resultView(result, { tool, ms, outcome, view, onView: (id) => ((view = id), onView(id)) }));
+    output.firstElementChild?.scrollIntoView({ block: "nearest" });
     onDone(result, outcome);
   }
 
-  return { el, run, form, set: (next) => form.set(next ?? {}), focus: form.focus };
+  return { el, run, form, set: form.set, focus: form.focus };
 }
 
 /** A menu of the same call for other programs. */
