@@ -20,7 +20,7 @@ StatusCode = Annotated[int, Meta(ge=100, le=599, description="HTTP status, such 
 FromStatusCode = Annotated[
     int, Meta(description="only this status; -1 for any", extra_json_schema={"minimum": -1, "maximum": 599})
 ]
-Seq = Annotated[int, Meta(ge=0, description="only what came after this next_seq of an earlier call; 0 for all")]
+Seq = Annotated[int, Meta(ge=0, description="only what came after this next_seq; 0 for all")]
 Records = Annotated[int, Meta(description="log records to look at", extra_json_schema={"minimum": 1, "maximum": 1000})]
 Seconds = Annotated[float, Meta(ge=0, le=300, description="seconds to wait at most")]
 
@@ -37,7 +37,7 @@ Statuses = Annotated[str | int, Meta(description="404, 4xx, 400-499, or several 
 UrlText = Annotated[str, Meta(description="text in the URL")]
 Query = Annotated[
     str,
-    Meta(description="filter with or, - and (): host:a.test -status:2xx time:>500ms is:error rule:* type:json text"),
+    Meta(description="filter text, such as (host:a.test or /x) -status:2xx time:>500ms"),
 ]
 SinceMs = Annotated[int, Meta(description="began at or after this Unix time in ms")]
 HasError = Annotated[bool, Meta(description="failed, or status 400 and above")]

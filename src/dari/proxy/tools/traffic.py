@@ -131,8 +131,7 @@ class TrafficTools:
         mime: Annotated[str, Meta(description="text in the media type, such as json")] | None = None,
         since_unix_ms: SinceMs | None = None,
         has_error: HasError | None = None,
-        event: Annotated[str, Meta(description="upstream, map_local, map_remote, tunnel, upstream_error, …")]
-        | None = None,
+        event: Annotated[str, Meta(description="such as tunnel, map_local or upstream_error")] | None = None,
         process: Annotated[str, Meta(description="client's process name or pid")] | None = None,
         query: Query | None = None,
         fields: Fields | None = None,
@@ -255,7 +254,6 @@ class HarTools:
         url_contains: UrlText | None = None,
         since_unix_ms: SinceMs | None = None,
         has_error: HasError | None = None,
-        query: Query | None = None,
         limit: Annotated[int, Meta(ge=1, le=100_000, description="requests at most, newest first")] = DEFAULT_HAR_FLOWS,
         include_bodies: Annotated[bool, Meta(description="false leaves bodies out")] = True,
         overwrite: Annotated[bool, Meta(description="replace a file that exists")] = False,
@@ -268,7 +266,6 @@ class HarTools:
             url_contains=url_contains,
             since_unix_ms=since_unix_ms,
             has_error=has_error,
-            query=query,
         )
         return await self._traffic.export_har(path, conditions, limit, include_bodies, overwrite)
 
