@@ -145,6 +145,18 @@ async def test_rules_of_an_agent_and_of_another_browser_are_seen_also_after_the_
             await expect(rows(page).first).to_have_attribute("data-state", "off")
 
 
+async def test_what_was_typed_outlives_a_restart_of_the_hub(person: Person, hub: ConsoleHub) -> None:
+    person.problems.allow("WebSocket|ERR_CONNECTION_REFUSED")
+    async with proxy_user(hub):
+        page = await person.open("/traffic/rules?new=block")
+        await page.get_by_label("Matches").fill("typed.test")
+        await hub.restart()
+        await expect(page.locator("html")).to_have_attribute("data-live", "open")
+        await expect(page.get_by_label("Matches")).to_have_value("typed.test")
+        await page.get_by_role("button", name="Save").click()
+        await expect(rows(page)).to_contain_text("typed.test")
+
+
 async def test_a_request_becomes_a_rule_that_answers_as_recorded(person: Person, hub: ConsoleHub) -> None:
     async with origin() as site, proxy_user(hub) as user:
         await user.get(site.url("/recorded?x=1"))
