@@ -16,7 +16,16 @@ export class CallHistory {
   add({ tool, schema, args, at, ms, outcome }) {
     const { value, left } = this.strip(schema, args);
     const fits = JSON.stringify(value ?? {}).length <= MAX_ARGS_CHARS;
-    const call = { id: `${at.toString(36)}${Math.floor(Math.random() * 1e6).toString(36)}`, tool, args: fits ? value : null, at, ms, outcome, pinned: false, hidden: left };
+    const call = {
+      id: `${at.toString(36)}${Math.floor(Math.random() * 1e6).toString(36)}`,
+      tool,
+      args: fits ? value : null,
+      at,
+      ms,
+      outcome,
+      pinned: false,
+      hidden: left,
+    };
     this.calls = [call, ...this.calls];
     this.#save();
     return call;

@@ -26,14 +26,15 @@ function locate(text, message) {
   return positionOf(text, position ? Number(position[1]) : errorOffset(text));
 }
 
-const TOKEN = /[ \t\r\n]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*")|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
+const TOKEN =
+  /[ \t\r\n]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*")|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
 
 /** The offset of the first thing that JSON does not allow. */
 export function errorOffset(text) {
   if (text.length > 500000) return 0;
   const inside = [];
   let wanted = "value";
-  for (let at = 0; ; ) {
+  for (let at = 0; ;) {
     TOKEN.lastIndex = at;
     const found = TOKEN.exec(text);
     const start = at + /^[ \t\r\n]*/.exec(text.slice(at, at + 10000))[0].length;

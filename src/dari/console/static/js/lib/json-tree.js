@@ -20,7 +20,8 @@ function keysOf(node) {
 
 export const sizeOf = (value) => (Array.isArray(value) ? value.length : Object.keys(value).length);
 export const isRange = (node) => node.to !== null;
-export const canOpen = (node) => (isContainer(node.value) ? isRange(node) || sizeOf(node.value) > 0 : typeof node.value === "string" && node.value.length > LONG_TEXT);
+export const canOpen = (node) =>
+  isContainer(node.value) ? isRange(node) || sizeOf(node.value) > 0 : typeof node.value === "string" && node.value.length > LONG_TEXT;
 
 /** The nodes right below: members, or ranges where there are more than a hundred. */
 export function childrenOf(node) {
@@ -92,8 +93,10 @@ export function tablesOf(value) {
   const own = tableOf(value);
   if (own) return [["", own]];
   if (!isContainer(value) || Array.isArray(value)) return [];
-  return Object.entries(value).slice(0, 50).flatMap(([name, one]) => {
-    const table = tableOf(one);
-    return table ? [[name, table]] : [];
-  });
+  return Object.entries(value)
+    .slice(0, 50)
+    .flatMap(([name, one]) => {
+      const table = tableOf(one);
+      return table ? [[name, table]] : [];
+    });
 }

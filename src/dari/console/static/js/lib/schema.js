@@ -91,8 +91,7 @@ function merge(first, second) {
 
 function mergeProperties(first, second) {
   const joined = new Map(Object.entries(first));
-  for (const [name, schema] of Object.entries(second))
-    joined.set(name, joined.has(name) ? { allOf: [joined.get(name), schema] } : schema);
+  for (const [name, schema] of Object.entries(second)) joined.set(name, joined.has(name) ? { allOf: [joined.get(name), schema] } : schema);
   return Object.fromEntries(joined);
 }
 
@@ -100,7 +99,10 @@ function mergeProperties(first, second) {
 export function fieldOf(schema, root, name = "", nullable = false) {
   const s = resolve(schema, root);
   const field = {
-    kind: "json", schema: s, note: "", nullable: nullable || s.nullable === true,
+    kind: "json",
+    schema: s,
+    note: "",
+    nullable: nullable || s.nullable === true,
     title: typeof s.title === "string" ? s.title : "",
     description: typeof s.description === "string" ? s.description : "",
     default: s.default,
@@ -108,7 +110,11 @@ export function fieldOf(schema, root, name = "", nullable = false) {
   };
   if (s.unresolved) return { ...field, note: "reference", reference: s.unresolved };
   if (has(s, "const")) return { ...field, kind: "const", value: s.const };
-  if (Array.isArray(s.enum) && s.enum.length) return enumField(field, s.enum.map((value, i) => ({ value, label: enumName(s, i) })));
+  if (Array.isArray(s.enum) && s.enum.length)
+    return enumField(
+      field,
+      s.enum.map((value, i) => ({ value, label: enumName(s, i) })),
+    );
   const branches = [s.oneOf, s.anyOf].find((list) => Array.isArray(list) && list.length);
   if (branches && branches.length <= MAX_VARIANTS) {
     const joined = unionField(field, branches, root, name);
@@ -136,7 +142,13 @@ function typedField(field, type, root, name) {
     if (items?.kind === "enum" && s.uniqueItems === true && items.options.length <= 50) return { ...field, kind: "set", options: items.options };
     const first = Array.isArray(s.prefixItems) ? s.prefixItems : Array.isArray(s.items) ? s.items : [];
     const rest = Array.isArray(s.items) ? s.additionalItems : s.items;
-    return { ...field, kind: "array", itemAt: (i) => (i < first.length ? first[i] : rest ?? {}), isFixed: rest === false, first: first.length };
+    return {
+      ...field,
+      kind: "array",
+      itemAt: (i) => (i < first.length ? first[i] : (rest ?? {})),
+      isFixed: rest === false,
+      first: first.length,
+    };
   }
   if (type === "object") {
     const required = new Set(Array.isArray(s.required) ? s.required : []);
@@ -145,7 +157,7 @@ function typedField(field, type, root, name) {
     for (const key of required) if (typeof key === "string" && !has(properties, key)) fields.push({ name: key, schema: {}, required: true });
     const patterned = isObject(s.patternProperties) ? Object.values(s.patternProperties)[0] : undefined;
     const more = s.additionalProperties ?? patterned;
-    const extra = isObject(more) ? more : patterned ?? (more === true || (more !== false && !fields.length && !isObject(s.properties)) ? {} : null);
+    const extra = isObject(more) ? more : (patterned ?? (more === true || (more !== false && !fields.length && !isObject(s.properties)) ? {} : null));
     return { ...field, kind: "object", fields, extra };
   }
   return { ...field, kind: ["number", "integer", "boolean"].includes(type) ? type : "json" };
@@ -172,14 +184,22 @@ function unionField(field, branches, root, name) {
   if (real.length < flat.length) field.nullable = true;
   const single = (s) => (has(s, "const") ? [s.const] : Array.isArray(s.enum) ? s.enum : null);
   if (real.length && real.every(single))
-    return enumField(field, real.flatMap((s) => single(s).map((value) => ({ value, label: has(s, "const") && typeof s.title === "string" ? s.title : "" }))));
+    return enumField(
+      field,
+      real.flatMap((s) => single(s).map((value) => ({ value, label: has(s, "const") && typeof s.title === "string" ? s.title : "" }))),
+    );
   const [type, ...others] = typesOf(own);
   const says = type === "object" ? ["properties", "additionalProperties", "oneOf", "anyOf"] : ["enum", "const", "type", "items", "oneOf", "anyOf"];
   if (type && !others.length && real.every((s) => !s.unresolved && !says.some((word) => has(s, word)))) return null;
   const schemas = real.map((s) => merge(s, own));
   if (schemas.length === 1) {
     const only = fieldOf(schemas[0], root, name, field.nullable);
-    return { ...only, title: field.title || only.title, description: field.description || only.description, default: field.default ?? only.default };
+    return {
+      ...only,
+      title: field.title || only.title,
+      description: field.description || only.description,
+      default: field.default ?? only.default,
+    };
   }
   const tag = field.schema.discriminator?.propertyName ?? commonTag(schemas, root);
   const variants = schemas.map((s, i) => ({ schema: s, title: variantTitle(s, root, tag, i) }));
@@ -222,7 +242,10 @@ export function variantOf(field, value, root) {
   if (value === undefined) return 0;
   const fits = field.variants.findIndex((one) => !check(one.schema, value, { root, limit: 1, budget: 5000 }).length);
   if (fits >= 0) return fits;
-  return Math.max(0, field.variants.findIndex((one) => typesOf(one.schema).includes(typeName(value))));
+  return Math.max(
+    0,
+    field.variants.findIndex((one) => typesOf(one.schema).includes(typeName(value))),
+  );
 }
 
 export function typeName(value) {
@@ -304,7 +327,9 @@ export function withoutSecrets(schema, value) {
       left += isSecret ? 1 : 0;
       return !isSecret;
     });
-    return Object.fromEntries(kept.map(([name, one]) => [name, depth > 20 ? null : strip(one, has(properties, name) ? properties[name] : undefined, depth + 1)]));
+    return Object.fromEntries(
+      kept.map(([name, one]) => [name, depth > 20 ? null : strip(one, has(properties, name) ? properties[name] : undefined, depth + 1)]),
+    );
   };
   return { value: strip(value, schema, 0), left };
 }

@@ -37,7 +37,20 @@ export function listTools(tools, origins = new Map()) {
     const description = textOf(tool?.description);
     const own = origin?.tool || (server && name.startsWith(`${server}__`) ? name.slice(server.length + 2) : name);
     const found = fold([name, own, title, server, part?.words ?? "", description.slice(0, 2000)].join("\n"));
-    return { index, tool, name, own, title, description, server, group, problem, scope: origin?.scope ?? "", found, short: fold(`${own}\n${title}`) };
+    return {
+      index,
+      tool,
+      name,
+      own,
+      title,
+      description,
+      server,
+      group,
+      problem,
+      scope: origin?.scope ?? "",
+      found,
+      short: fold(`${own}\n${title}`),
+    };
   });
 }
 

@@ -112,7 +112,8 @@ export function safePattern(source) {
 
 function checkArray(s, value, path, state, depth, report) {
   checkCount("Items", s.minItems, s.maxItems, value.length, report);
-  if (s.uniqueItems === true && value.length <= 5000 && new Set(value.map(canonical)).size < value.length) report("uniqueItems", { rule: "uniqueItems", got: value.length });
+  if (s.uniqueItems === true && value.length <= 5000 && new Set(value.map(canonical)).size < value.length)
+    report("uniqueItems", { rule: "uniqueItems", got: value.length });
   const first = Array.isArray(s.prefixItems) ? s.prefixItems : Array.isArray(s.items) ? s.items : [];
   const rest = Array.isArray(s.items) ? s.additionalItems : s.items;
   if (first.length || rest !== undefined)
@@ -182,12 +183,15 @@ function sharesTag(schema, value) {
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical)}]`;
   if (!isObject(value)) return JSON.stringify(value);
-  return `{${Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`)}}`;
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
+  return `{${members}}`;
 }
 
 const same = (a, b) => a === b || (typeof a === "object" && typeof b === "object" && canonical(a) === canonical(b));
 
 function brief(value) {
-  const text = typeof value === "object" && value !== null ? (Array.isArray(value) ? `[… ${value.length}]` : "{…}") : JSON.stringify(value) ?? "";
+  const text = typeof value === "object" && value !== null ? (Array.isArray(value) ? `[… ${value.length}]` : "{…}") : (JSON.stringify(value) ?? "");
   return text.length > 60 ? `${text.slice(0, 59)}…` : text;
 }

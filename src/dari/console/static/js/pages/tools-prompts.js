@@ -22,7 +22,21 @@ export function mountPrompts(body, signal) {
     drawList();
     if (!isShown) show();
   }
-  const drawList = () => draw([{ title: t("prompt.list"), rows: prompts.map((one) => ({ id: one.name, name: one.title || one.name, about: `${one.name} ${one.description ?? ""}`, href: `/tools/prompts/${encodeURIComponent(one.name)}` })) }], name ?? "");
+  const drawList = () =>
+    draw(
+      [
+        {
+          title: t("prompt.list"),
+          rows: prompts.map((one) => ({
+            id: one.name,
+            name: one.title || one.name,
+            about: `${one.name} ${one.description ?? ""}`,
+            href: `/tools/prompts/${encodeURIComponent(one.name)}`,
+          })),
+        },
+      ],
+      name ?? "",
+    );
   live.onNotice((method) => method === "notifications/prompts/list_changed" && load().catch(() => {}), signal);
   load().catch((error) => !signal.aborted && replace(detail, emptyState({ icon: "warn", title: t("page.failed"), body: cleanText(error.message) })));
 
@@ -30,7 +44,15 @@ export function mountPrompts(body, signal) {
     const prompt = prompts.find((one) => one.name === name);
     isShown = Boolean(prompt);
     if (prompt) replace(detail, promptView(prompt, route, signal));
-    else if (body.dataset.state === "ready") replace(detail, name ? emptyState({ icon: "warn", title: t("tools.missing", { name: cleanText(name) }), body: t("tools.missingBody") }) : prompts.length ? emptyState({ icon: "edit", title: t("prompt.pick"), body: t("prompt.pickBody") }) : emptyState({ icon: "edit", title: t("prompt.none"), body: t("prompt.noneBody") }));
+    else if (body.dataset.state === "ready")
+      replace(
+        detail,
+        name
+          ? emptyState({ icon: "warn", title: t("tools.missing", { name: cleanText(name) }), body: t("tools.missingBody") })
+          : prompts.length
+            ? emptyState({ icon: "edit", title: t("prompt.pick"), body: t("prompt.pickBody") })
+            : emptyState({ icon: "edit", title: t("prompt.none"), body: t("prompt.noneBody") }),
+      );
   }
 
   return {
@@ -53,10 +75,19 @@ function promptView(prompt, route, signal) {
     given = JSON.parse(route.query.get("args") ?? "{}");
   } catch {}
   const fields = (Array.isArray(prompt.arguments) ? prompt.arguments : []).map((one) => {
-    const { input, options } = completedInput({ type: "ref/prompt", name: prompt.name }, one.name, values, { required: one.required === true });
+    const { input, options } = completedInput({ type: "ref/prompt", name: prompt.name }, one.name, values, {
+      required: one.required === true,
+    });
     inputs.set(one.name, input);
     if (typeof given?.[one.name] === "string") input.value = given[one.name];
-    return [field([h("span", { class: "mono" }, cleanText(one.title || one.name)), " ", one.required ? badge(t("form.required")) : null], input, one.description ? cleanText(one.description, 1000) : null), options];
+    return [
+      field(
+        [h("span", { class: "mono" }, cleanText(one.title || one.name)), " ", one.required ? badge(t("form.required")) : null],
+        input,
+        one.description ? cleanText(one.description, 1000) : null,
+      ),
+      options,
+    ];
   });
   const output = h("div", { class: "stack", "aria-live": "polite", data: { state: "idle" } });
   const get = async (event) => {
@@ -67,8 +98,16 @@ function promptView(prompt, route, signal) {
     try {
       const result = await live.request("prompts/get", { name: prompt.name, arguments: args }, { signal });
       const messages = Array.isArray(result.messages) ? result.messages : [];
-      replace(output, result.description ? h("p", { class: "muted" }, cleanText(result.description, 2000)) : null, messages.map(messageView),
-        h("div", {}, copyButton(() => messages.map((one) => textOf([one.content].flat())).join("\n\n"))));
+      replace(
+        output,
+        result.description ? h("p", { class: "muted" }, cleanText(result.description, 2000)) : null,
+        messages.map(messageView),
+        h(
+          "div",
+          {},
+          copyButton(() => messages.map((one) => textOf([one.content].flat())).join("\n\n")),
+        ),
+      );
       output.dataset.state = "ready";
     } catch (error) {
       if (signal.aborted) return;
@@ -76,9 +115,26 @@ function promptView(prompt, route, signal) {
       output.dataset.state = "error";
     }
   };
-  return h("form", { class: "stack", on: { submit: get } },
-    h("div", { class: "stack tight" }, h("h2", {}, cleanText(prompt.title || prompt.name)), h("code", { class: "muted" }, cleanText(prompt.name)), prompt.description ? h("p", {}, h("bdi", {}, cleanText(prompt.description, 4000))) : null),
-    fields, h("div", {}, h("button", { class: "btn primary", type: "submit" }, t("prompt.get"))), output);
+  return h(
+    "form",
+    { class: "stack", on: { submit: get } },
+    h(
+      "div",
+      { class: "stack tight" },
+      h("h2", {}, cleanText(prompt.title || prompt.name)),
+      h("code", { class: "muted" }, cleanText(prompt.name)),
+      prompt.description ? h("p", {}, h("bdi", {}, cleanText(prompt.description, 4000))) : null,
+    ),
+    fields,
+    h("div", {}, h("button", { class: "btn primary", type: "submit" }, t("prompt.get"))),
+    output,
+  );
 }
 
-const messageView = (one) => h("article", { class: "card prompt-message", data: { role: String(one?.role) } }, h("h3", {}, badge(cleanText(one?.role), one?.role === "assistant" ? "info" : "")), ...[one?.content].flat().map(contentBlock));
+const messageView = (one) =>
+  h(
+    "article",
+    { class: "card prompt-message", data: { role: String(one?.role) } },
+    h("h3", {}, badge(cleanText(one?.role), one?.role === "assistant" ? "info" : "")),
+    ...[one?.content].flat().map(contentBlock),
+  );

@@ -15,7 +15,13 @@ const PAGE = 300;
 /** A list with a filter beside a detail: sideList({filter, label, signal}) → {el, detail, draw(groups)}. */
 export function sideList(body, { filterLabel, label }) {
   let groups = [];
-  const filter = h("input", { class: "input", type: "search", placeholder: filterLabel, "aria-label": filterLabel, on: { input: () => draw(groups) } });
+  const filter = h("input", {
+    class: "input",
+    type: "search",
+    placeholder: filterLabel,
+    "aria-label": filterLabel,
+    on: { input: () => draw(groups) },
+  });
   const list = h("nav", { class: "tools-list", "aria-label": label });
   const detail = h("div", { class: "tools-detail stack" });
   body.append(h("div", { class: "tools-side stack tight" }, filter, list), detail);
@@ -23,11 +29,34 @@ export function sideList(body, { filterLabel, label }) {
     groups = next;
     list.dataset.current = current ?? "";
     const wanted = fold(filter.value.trim());
-    replace(list, groups.map(({ title, rows }) => {
-      const found = rows.filter((one) => fold(`${one.name} ${one.about}`).includes(wanted));
-      const links = found.slice(0, PAGE).map((one) => h("li", {}, h("a", { class: "tools-row", href: one.href, "aria-current": one.id === current ? "page" : null }, h("span", { class: "ellipsis" }, cleanText(one.name)))));
-      return found.length ? h("div", { class: "tools-section" }, h("h2", { class: "tools-group" }, title, h("span", { class: "muted small" }, String(found.length))), h("ul", { class: "tools-rows" }, links), found.length > PAGE ? h("p", { class: "muted small" }, `… ${found.length - PAGE}`) : null) : null;
-    }));
+    replace(
+      list,
+      groups.map(({ title, rows }) => {
+        const found = rows.filter((one) => fold(`${one.name} ${one.about}`).includes(wanted));
+        const links = found
+          .slice(0, PAGE)
+          .map((one) =>
+            h(
+              "li",
+              {},
+              h(
+                "a",
+                { class: "tools-row", href: one.href, "aria-current": one.id === current ? "page" : null },
+                h("span", { class: "ellipsis" }, cleanText(one.name)),
+              ),
+            ),
+          );
+        return found.length
+          ? h(
+              "div",
+              { class: "tools-section" },
+              h("h2", { class: "tools-group" }, title, h("span", { class: "muted small" }, String(found.length))),
+              h("ul", { class: "tools-rows" }, links),
+              found.length > PAGE ? h("p", { class: "muted small" }, `… ${found.length - PAGE}`) : null,
+            )
+          : null;
+      }),
+    );
   }
   return { detail, draw };
 }
@@ -42,8 +71,16 @@ export function completedInput(ref, name, others, props = {}) {
   const ask = async () => {
     const mine = ++asked;
     try {
-      const { completion } = await live.request("completion/complete", { ref, argument: { name, value: input.value }, context: { arguments: others() } });
-      if (mine === asked) replace(options, (completion?.values ?? []).slice(0, 100).map((value) => h("option", { value: String(value) })));
+      const { completion } = await live.request("completion/complete", {
+        ref,
+        argument: { name, value: input.value },
+        context: { arguments: others() },
+      });
+      if (mine === asked)
+        replace(
+          options,
+          (completion?.values ?? []).slice(0, 100).map((value) => h("option", { value: String(value) })),
+        );
     } catch {
       input.removeAttribute("list"); // a server without completion: typing is enough
     }
@@ -73,10 +110,30 @@ export function mountResources(body, signal) {
     drawList();
     if (!shown.view) show();
   }
-  const drawList = () => draw([
-    { title: t("res.list"), rows: resources.map((one) => ({ id: one.uri, name: one.title || one.name || one.uri, about: `${one.uri} ${one.description ?? ""}`, href: pathOf(one.uri) })) },
-    { title: t("res.templates"), rows: templates.map((one) => ({ id: one.uriTemplate, name: one.title || one.name || one.uriTemplate, about: `${one.uriTemplate} ${one.description ?? ""}`, href: pathOf(one.uriTemplate) })) },
-  ], uri ?? "");
+  const drawList = () =>
+    draw(
+      [
+        {
+          title: t("res.list"),
+          rows: resources.map((one) => ({
+            id: one.uri,
+            name: one.title || one.name || one.uri,
+            about: `${one.uri} ${one.description ?? ""}`,
+            href: pathOf(one.uri),
+          })),
+        },
+        {
+          title: t("res.templates"),
+          rows: templates.map((one) => ({
+            id: one.uriTemplate,
+            name: one.title || one.name || one.uriTemplate,
+            about: `${one.uriTemplate} ${one.description ?? ""}`,
+            href: pathOf(one.uriTemplate),
+          })),
+        },
+      ],
+      uri ?? "",
+    );
   live.onNotice((method) => method === "notifications/resources/list_changed" && load().catch(() => {}), signal);
   load().catch((error) => !signal.aborted && replace(detail, emptyState({ icon: "warn", title: t("page.failed"), body: cleanText(error.message) })));
 
@@ -84,7 +141,15 @@ export function mountResources(body, signal) {
     shown.abort();
     shown = new AbortController();
     const template = templates.find((one) => one.uriTemplate === uri);
-    if (!uri) return replace(detail, body.dataset.state !== "ready" ? null : resources.length + templates.length ? emptyState({ icon: "file", title: t("res.pick"), body: t("res.pickBody") }) : emptyState({ icon: "file", title: t("res.none"), body: t("res.noneBody") }));
+    if (!uri)
+      return replace(
+        detail,
+        body.dataset.state !== "ready"
+          ? null
+          : resources.length + templates.length
+            ? emptyState({ icon: "file", title: t("res.pick"), body: t("res.pickBody") })
+            : emptyState({ icon: "file", title: t("res.none"), body: t("res.noneBody") }),
+      );
     if (body.dataset.state !== "ready") return;
     shown.view = true;
     replace(detail, template ? templateView(template) : resourceDetail(uri, shown.signal));
@@ -104,7 +169,14 @@ export function mountResources(body, signal) {
       event.preventDefault();
       go(pathOf(fillTemplate(one.uriTemplate, values())));
     };
-    return h("form", { class: "stack", on: { submit } }, head(one), fields, preview, h("div", {}, h("button", { class: "btn primary", type: "submit" }, t("res.read"))));
+    return h(
+      "form",
+      { class: "stack", on: { submit } },
+      head(one),
+      fields,
+      preview,
+      h("div", {}, h("button", { class: "btn primary", type: "submit" }, t("res.read"))),
+    );
   }
 
   function resourceDetail(address, until) {
@@ -118,7 +190,11 @@ export function mountResources(body, signal) {
         contents.dataset.state = "ready";
       } catch (error) {
         if (until.aborted) return;
-        replace(contents, h("p", { class: "error" }, cleanText(error.message, 2000)), error.hint ? h("p", { class: "muted" }, cleanText(error.hint, 2000)) : null);
+        replace(
+          contents,
+          h("p", { class: "error" }, cleanText(error.message, 2000)),
+          error.hint ? h("p", { class: "muted" }, cleanText(error.hint, 2000)) : null,
+        );
         contents.dataset.state = "error";
       }
     };
@@ -139,7 +215,19 @@ export function mountResources(body, signal) {
     live.onState((state) => state === "open" && isFollowed && follow(true).then(read, () => {}), until);
     until.addEventListener("abort", () => isFollowed && live.request("resources/unsubscribe", { uri: address }).catch(() => {}));
     read();
-    return h("div", { class: "stack" }, head(one), h("div", { class: "row wrap" }, h("button", { class: "btn", type: "button", on: { click: read } }, t("res.read")), h("label", { class: "check" }, toggle({ label: t("res.follow"), onChange: follow }), t("res.follow")), updated), contents);
+    return h(
+      "div",
+      { class: "stack" },
+      head(one),
+      h(
+        "div",
+        { class: "row wrap" },
+        h("button", { class: "btn", type: "button", on: { click: read } }, t("res.read")),
+        h("label", { class: "check" }, toggle({ label: t("res.follow"), onChange: follow }), t("res.follow")),
+        updated,
+      ),
+      contents,
+    );
   }
 
   return {
@@ -154,6 +242,19 @@ export function mountResources(body, signal) {
 }
 
 function head(one) {
-  return h("div", { class: "stack tight" }, h("h2", {}, cleanText(one.title || one.name || one.uri || one.uriTemplate)), h("code", { class: "muted" }, cleanText(one.uri ?? one.uriTemplate, 1000)),
-    one.description ? h("p", {}, h("bdi", {}, cleanText(one.description, 4000))) : null, h("p", { class: "muted small" }, [one.mimeType, typeof one.size === "number" ? bytes(one.size) : ""].filter(Boolean).map((part) => cleanText(part)).join(" · ")));
+  return h(
+    "div",
+    { class: "stack tight" },
+    h("h2", {}, cleanText(one.title || one.name || one.uri || one.uriTemplate)),
+    h("code", { class: "muted" }, cleanText(one.uri ?? one.uriTemplate, 1000)),
+    one.description ? h("p", {}, h("bdi", {}, cleanText(one.description, 4000))) : null,
+    h(
+      "p",
+      { class: "muted small" },
+      [one.mimeType, typeof one.size === "number" ? bytes(one.size) : ""]
+        .filter(Boolean)
+        .map((part) => cleanText(part))
+        .join(" · "),
+    ),
+  );
 }

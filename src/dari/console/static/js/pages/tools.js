@@ -26,7 +26,12 @@ const VIEWS = {
 };
 
 export function mount(root, { route, signal }) {
-  const bar = tabs({ label: t("tools.tabs"), current: viewOf(route), items: Object.keys(VIEWS).map((id) => ({ id, label: t(`tools.tab.${id}`) })), onSelect: (id) => go(id === "tools" ? "/tools" : `/tools/${id}`) });
+  const bar = tabs({
+    label: t("tools.tabs"),
+    current: viewOf(route),
+    items: Object.keys(VIEWS).map((id) => ({ id, label: t(`tools.tab.${id}`) })),
+    onSelect: (id) => go(id === "tools" ? "/tools" : `/tools/${id}`),
+  });
   const body = h("div", { class: "tools-body", data: { state: "loading" } });
   root.append(h("header", { class: "page-head" }, h("h1", {}, t("nav.tools"))), bar, body);
   let shown = { id: "", abort: new AbortController(), update() {} };
@@ -59,7 +64,13 @@ function mountTools(body, signal) {
   let current = null; // {name, abort, runner, written}
   let route = null;
   const opened = new Map(); // group → whether the person wants it open
-  const filter = h("input", { class: "input", type: "search", placeholder: t("tools.filterHint"), "aria-label": t("tools.filter"), on: { input: onFilter, keydown: onFilterKey } });
+  const filter = h("input", {
+    class: "input",
+    type: "search",
+    placeholder: t("tools.filterHint"),
+    "aria-label": t("tools.filter"),
+    on: { input: onFilter, keydown: onFilterKey },
+  });
   const total = h("p", { class: "muted small", role: "status" });
   const list = h("nav", { class: "tools-list", "aria-label": t("tools.list"), on: { keydown: onListKey } });
   const detail = h("div", { class: "tools-detail stack" });
@@ -91,7 +102,7 @@ function mountTools(body, signal) {
   function onFilterKey(event) {
     if (event.isComposing) return;
     const first = list.querySelector("a");
-    if (event.key === "ArrowDown" && first) first.focus(), event.preventDefault();
+    if (event.key === "ArrowDown" && first) (first.focus(), event.preventDefault());
     if (event.key === "Enter" && first) first.click();
   }
   function onListKey(event) {
@@ -104,14 +115,35 @@ function mountTools(body, signal) {
 
   function drawList() {
     const query = filter.value.trim();
-    const found = findTools(query, entries.filter((entry) => entry.name));
+    const found = findTools(
+      query,
+      entries.filter((entry) => entry.name),
+    );
     replace(total, query ? t("tools.found", { n: count(found.length), total: count(entries.length) }) : t("tools.count", { n: count(entries.length) }));
     const nameless = entries.filter((entry) => !entry.name);
-    const bad = [...nameless.map((entry) => text(t(`tools.problem.${entry.problem}`))), ...leftOut.map((one) => text(t("tools.leftOut", { server: cleanText(one.server), reason: cleanText(one.reason) }))), ...held.map((one) => text(t("tools.held", { server: cleanText(one.server), name: cleanText(one.tool) })))];
+    const bad = [
+      ...nameless.map((entry) => text(t(`tools.problem.${entry.problem}`))),
+      ...leftOut.map((one) => text(t("tools.leftOut", { server: cleanText(one.server), reason: cleanText(one.reason) }))),
+      ...held.map((one) => text(t("tools.held", { server: cleanText(one.server), name: cleanText(one.tool) }))),
+    ];
     const groups = query ? [{ id: "", entries: found }] : groupTools(found);
-    replace(list, groups.map((group) => groupView(group, query, found.length <= OPEN_ALL_BELOW)),
-      bad.length ? h("details", { class: "tools-bad", data: { state: "malformed" } }, h("summary", {}, badge(t("tools.malformed", { n: bad.length }), "warn")), h("ul", {}, bad.slice(0, 50).map((one) => h("li", { class: "small" }, one)))) : null,
-      found.length || !entries.length ? null : h("p", { class: "muted tools-none" }, t("tools.none"), " ", t("tools.noneBody")));
+    replace(
+      list,
+      groups.map((group) => groupView(group, query, found.length <= OPEN_ALL_BELOW)),
+      bad.length
+        ? h(
+            "details",
+            { class: "tools-bad", data: { state: "malformed" } },
+            h("summary", {}, badge(t("tools.malformed", { n: bad.length }), "warn")),
+            h(
+              "ul",
+              {},
+              bad.slice(0, 50).map((one) => h("li", { class: "small" }, one)),
+            ),
+          )
+        : null,
+      found.length || !entries.length ? null : h("p", { class: "muted tools-none" }, t("tools.none"), " ", t("tools.noneBody")),
+    );
   }
 
   function groupView({ id, entries: inside }, query, opens) {
@@ -124,23 +156,46 @@ function mountTools(body, signal) {
       at += PAGE;
       if (at < inside.length) rows.append(h("li", {}, replace(more, t("tools.more", { n: count(Math.min(PAGE, inside.length - at)) }))));
     }
-    if (!id) return fill(), rows;
+    if (!id) return (fill(), rows);
     const isOpen = opened.get(id) ?? (opens || inside.some((entry) => entry.name === toolOf(route ?? { path: [] })));
     rows.hidden = !isOpen;
     if (isOpen) fill();
-    const head = h("button", { class: "tools-group", type: "button", "aria-expanded": String(isOpen), on: { click: () => {
-      const open = rows.hidden;
-      head.setAttribute("aria-expanded", String(open));
-      rows.hidden = !open;
-      opened.set(id, open);
-      if (open && !at) fill();
-    } } }, icon("right"), h("span", { class: "grow ellipsis" }, id.startsWith("server:") ? cleanText(id.slice(7)) : t(`tools.part.${id}`)), h("span", { class: "muted small" }, count(inside.length)));
+    const head = h(
+      "button",
+      {
+        class: "tools-group",
+        type: "button",
+        "aria-expanded": String(isOpen),
+        on: {
+          click: () => {
+            const open = rows.hidden;
+            head.setAttribute("aria-expanded", String(open));
+            rows.hidden = !open;
+            opened.set(id, open);
+            if (open && !at) fill();
+          },
+        },
+      },
+      icon("right"),
+      h("span", { class: "grow ellipsis" }, id.startsWith("server:") ? cleanText(id.slice(7)) : t(`tools.part.${id}`)),
+      h("span", { class: "muted small" }, count(inside.length)),
+    );
     return h("div", { class: "tools-section" }, head, rows);
   }
 
-  const row = (entry, query) => h("a", { class: "tools-row", href: toolPath(entry.name) + (query ? `?q=${encodeURIComponent(query)}` : ""), "aria-current": current?.name === entry.name ? "page" : null, data: { tool: entry.name } },
-    h("span", { class: "mono ellipsis" }, cleanText(entry.own)), entry.problem ? h("span", { class: "badge warn", title: t(`tools.problem.${entry.problem}`) }, "!") : null,
-    query && entry.server ? h("span", { class: "muted small ellipsis" }, cleanText(entry.server)) : null);
+  const row = (entry, query) =>
+    h(
+      "a",
+      {
+        class: "tools-row",
+        href: toolPath(entry.name) + (query ? `?q=${encodeURIComponent(query)}` : ""),
+        "aria-current": current?.name === entry.name ? "page" : null,
+        data: { tool: entry.name },
+      },
+      h("span", { class: "mono ellipsis" }, cleanText(entry.own)),
+      entry.problem ? h("span", { class: "badge warn", title: t(`tools.problem.${entry.problem}`) }, "!") : null,
+      query && entry.server ? h("span", { class: "muted small ellipsis" }, cleanText(entry.server)) : null,
+    );
 
   function markRow(name) {
     for (const link of list.querySelectorAll("a")) {
@@ -159,23 +214,44 @@ function mountTools(body, signal) {
     markRow(name);
     body.dataset.tool = name;
     if (!name) return replace(detail, emptyState({ icon: "tools", title: t("tools.pick"), body: t("tools.pickBody") }), historyView(null));
-    if (!entry) return void (body.dataset.state === "ready" && replace(detail, emptyState({ icon: "warn", title: t("tools.missing", { name: cleanText(name) }), body: t("tools.missingBody") })));
+    if (!entry)
+      return void (
+        body.dataset.state === "ready" &&
+        replace(detail, emptyState({ icon: "warn", title: t("tools.missing", { name: cleanText(name) }), body: t("tools.missingBody") }))
+      );
     const given = readArgs(route.query.get("args"));
     const runner = (current.runner = toolRun(entry, {
-      args: given, view: route.query.get("view") ?? "", signal: abort.signal,
-      onArgs: (args) => writeArgs(entry, args), onView: (id) => setQuery({ view: id }), onDone: () => replace(past, historyView(entry)),
+      args: given,
+      view: route.query.get("view") ?? "",
+      signal: abort.signal,
+      onArgs: (args) => writeArgs(entry, args),
+      onView: (id) => setQuery({ view: id }),
+      onDone: () => replace(past, historyView(entry)),
     }));
     const past = h("div", {}, historyView(entry));
     const isForeign = given !== undefined && sessionStorage.getItem("dari.args") !== route.query.get("args");
-    replace(detail,
-      h("div", { class: "stack tight" },
-        h("div", { class: "row wrap" }, h("h2", { class: "mono" }, cleanText(entry.own)), annotationBadges(entry.tool), entry.scope === "admin" ? badge(t("tools.consoleOnly")) : null),
+    replace(
+      detail,
+      h(
+        "div",
+        { class: "stack tight" },
+        h(
+          "div",
+          { class: "row wrap" },
+          h("h2", { class: "mono" }, cleanText(entry.own)),
+          annotationBadges(entry.tool),
+          entry.scope === "admin" ? badge(t("tools.consoleOnly")) : null,
+        ),
         entry.title ? h("p", {}, h("bdi", {}, cleanText(entry.title))) : null,
         entry.own === entry.name ? null : h("p", { class: "muted small mono" }, cleanText(entry.name)),
         entry.problem ? h("p", { class: "notice warn" }, t(`tools.problem.${entry.problem}`)) : null,
         entry.description ? h("p", { class: "tools-about", dir: "auto", tabindex: "0" }, cleanLines(entry.description)) : null,
-        isForeign ? h("p", { class: "notice", data: { state: "from-link" } }, icon("info"), " ", t("tools.fromLink")) : null),
-      runner.el, schemas(entry.tool), past);
+        isForeign ? h("p", { class: "notice", data: { state: "from-link" } }, icon("info"), " ", t("tools.fromLink")) : null,
+      ),
+      runner.el,
+      schemas(entry.tool),
+      past,
+    );
   }
 
   let argsTimer = 0;
@@ -195,9 +271,27 @@ function mountTools(body, signal) {
   function historyView(entry) {
     const box = h("section", { class: "stack tight tools-history", "aria-label": t("history.title") });
     const draw = () => {
-      const shown = calls.of(entry?.name).sort((a, b) => b.pinned - a.pinned || b.at - a.at).slice(0, 30);
-      replace(box, h("div", { class: "row" }, h("h3", { class: "grow" }, t("history.title")), shown.length ? h("button", { class: "btn ghost", type: "button", on: { click: clear } }, t("history.clear")) : null),
-        shown.length ? h("ul", { class: "stack tight" }, shown.map((call) => callRow(call, entry, draw))) : h("p", { class: "muted" }, t("history.empty")), h("p", { class: "muted small" }, t("history.note")));
+      const shown = calls
+        .of(entry?.name)
+        .sort((a, b) => b.pinned - a.pinned || b.at - a.at)
+        .slice(0, 30);
+      replace(
+        box,
+        h(
+          "div",
+          { class: "row" },
+          h("h3", { class: "grow" }, t("history.title")),
+          shown.length ? h("button", { class: "btn ghost", type: "button", on: { click: clear } }, t("history.clear")) : null,
+        ),
+        shown.length
+          ? h(
+              "ul",
+              { class: "stack tight" },
+              shown.map((call) => callRow(call, entry, draw)),
+            )
+          : h("p", { class: "muted" }, t("history.empty")),
+        h("p", { class: "muted small" }, t("history.note")),
+      );
     };
     const clear = () => {
       const before = calls.clear();
@@ -216,12 +310,29 @@ function mountTools(body, signal) {
     };
     const fill = () => (entry ? current.runner.set(call.args ?? {}) : go(`${toolPath(call.tool)}?args=${encodeURIComponent(JSON.stringify(call.args ?? {}))}`));
     const args = call.args === null ? t("history.long") : cleanText(JSON.stringify(call.args), 160);
-    return h("li", { class: "row wrap call", data: { state: call.outcome, pinned: String(call.pinned) } },
-      h("button", { class: "btn ghost icon", type: "button", "aria-pressed": String(call.pinned), "aria-label": t(call.pinned ? "history.unpin" : "history.pin"), title: t(call.pinned ? "history.unpin" : "history.pin"), on: { click: () => (calls.pin(call.id, !call.pinned), draw()) } }, call.pinned ? "★" : "☆"),
-      badge(t(`result.${call.outcome}`), { ok: "ok", error: "bad" }[call.outcome] ?? "warn"), entry ? null : h("code", {}, cleanText(call.tool)),
-      h("code", { class: "grow ellipsis muted" }, args), call.hidden ? h("span", { class: "badge", title: t("history.hidden", { n: call.hidden }) }, "•••") : null,
+    return h(
+      "li",
+      { class: "row wrap call", data: { state: call.outcome, pinned: String(call.pinned) } },
+      h(
+        "button",
+        {
+          class: "btn ghost icon",
+          type: "button",
+          "aria-pressed": String(call.pinned),
+          "aria-label": t(call.pinned ? "history.unpin" : "history.pin"),
+          title: t(call.pinned ? "history.unpin" : "history.pin"),
+          on: { click: () => (calls.pin(call.id, !call.pinned), draw()) },
+        },
+        call.pinned ? "★" : "☆",
+      ),
+      badge(t(`result.${call.outcome}`), { ok: "ok", error: "bad" }[call.outcome] ?? "warn"),
+      entry ? null : h("code", {}, cleanText(call.tool)),
+      h("code", { class: "grow ellipsis muted" }, args),
+      call.hidden ? h("span", { class: "badge", title: t("history.hidden", { n: call.hidden }) }, "•••") : null,
       h("span", { class: "muted small nowrap" }, duration(call.ms), " · ", when(call.at / 1000)),
-      h("button", { class: "btn ghost", type: "button", on: { click: fill } }, t("history.fill")), entry && call.args !== null ? h("button", { class: "btn ghost", type: "button", on: { click: again } }, t("history.replay")) : null);
+      h("button", { class: "btn ghost", type: "button", on: { click: fill } }, t("history.fill")),
+      entry && call.args !== null ? h("button", { class: "btn ghost", type: "button", on: { click: again } }, t("history.replay")) : null,
+    );
   }
 
   return {
@@ -252,7 +363,12 @@ function readArgs(text) {
 }
 
 /** Several lines of a server's text: the invisible spelled out, line ends kept. */
-const cleanLines = (value) => value.slice(0, 8000).split("\n").map((line) => cleanText(line, 2000)).join("\n");
+const cleanLines = (value) =>
+  value
+    .slice(0, 8000)
+    .split("\n")
+    .map((line) => cleanText(line, 2000))
+    .join("\n");
 
 function schemas(tool) {
   const fold = (key, schema) => {
@@ -263,5 +379,10 @@ function schemas(tool) {
     });
     return box;
   };
-  return h("div", { class: "stack tight" }, fold("tools.inputSchema", tool.inputSchema), tool.outputSchema ? fold("tools.outputSchema", tool.outputSchema) : null);
+  return h(
+    "div",
+    { class: "stack tight" },
+    fold("tools.inputSchema", tool.inputSchema),
+    tool.outputSchema ? fold("tools.outputSchema", tool.outputSchema) : null,
+  );
 }

@@ -20,7 +20,12 @@ export function jsonView(value, { tools = true, label = t("json.tree") } = {}) {
   let current = null;
 
   const where = h("span", { class: "grow mono muted json-path" });
-  const tree = h("div", { class: "json-tree mono", role: "tree", "aria-label": label, on: { keydown: onKey, click: onClick, focusin: (event) => choose(event.target.closest("[role=treeitem]")) } });
+  const tree = h("div", {
+    class: "json-tree mono",
+    role: "tree",
+    "aria-label": label,
+    on: { keydown: onKey, click: onClick, focusin: (event) => choose(event.target.closest("[role=treeitem]")) },
+  });
   const first = makeItem(rootNode(value), 1);
   tree.append(first);
   first.tabIndex = 0;
@@ -85,7 +90,7 @@ export function jsonView(value, { tools = true, label = t("json.tree") } = {}) {
   function reveal(path) {
     let item = first;
     for (const key of path) {
-      for (let arrived = false; !arrived; ) {
+      for (let arrived = false; !arrived;) {
         const at = childToward(nodes.get(item), key);
         if (at < 0) return;
         toggle(item, true);
@@ -105,7 +110,15 @@ export function jsonView(value, { tools = true, label = t("json.tree") } = {}) {
   if (tools) {
     const chosen = () => nodes.get(current);
     where.textContent = "$";
-    view.append(h("div", { class: "row json-foot" }, where, copyButton(() => pathOfNode(chosen()), t("json.copyPath")), copyButton(() => valueText(chosen()), t("json.copyValue"))));
+    view.append(
+      h(
+        "div",
+        { class: "row json-foot" },
+        where,
+        copyButton(() => pathOfNode(chosen()), t("json.copyPath")),
+        copyButton(() => valueText(chosen()), t("json.copyValue")),
+      ),
+    );
   }
   return view;
 }
@@ -160,7 +173,8 @@ function searchBar(value, reveal) {
     event.stopPropagation();
     step(event.shiftKey ? -1 : 1);
   });
-  const button = (key, sign, by) => h("button", { class: "btn ghost icon", type: "button", title: t(key), "aria-label": t(key), on: { click: () => step(by) } }, sign);
+  const button = (key, sign, by) =>
+    h("button", { class: "btn ghost icon", type: "button", title: t(key), "aria-label": t(key), on: { click: () => step(by) } }, sign);
   return h("div", { class: "row json-search", role: "search" }, input, state, button("json.previous", "↑", -1), button("json.next", "↓", 1));
 }
 

@@ -8,7 +8,13 @@ import { fieldOf, fromText, has, initialValue, isObject, MAX_FORM_DEPTH, pathTex
 const SHOWN_OPTIONAL = 12;
 const PAGE = 50;
 const INPUT_TYPES = { date: "date", time: "time", email: "email" };
-const HINTS = { "date-time": "2026-01-31T12:00:00Z", uri: "https://…", url: "https://…", uuid: "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", ipv4: "127.0.0.1" };
+const HINTS = {
+  "date-time": "2026-01-31T12:00:00Z",
+  uri: "https://…",
+  url: "https://…",
+  uuid: "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
+  ipv4: "127.0.0.1",
+};
 let ids = 0;
 
 export function rootField(form) {
@@ -32,7 +38,9 @@ function labelled(form, spot) {
     h("span", { class: "muted small form-type" }, typeWord(field)),
     required && !spot.remove ? h("span", { class: "badge" }, t("form.required")) : null,
     field.deprecated ? h("span", { class: "badge warn" }, t("form.deprecated")) : null,
-    field.default !== undefined && field.kind !== "const" ? h("span", { class: "muted small" }, t("form.default", { value: cleanText(JSON.stringify(field.default), 80) })) : null,
+    field.default !== undefined && field.kind !== "const"
+      ? h("span", { class: "muted small" }, t("form.default", { value: cleanText(JSON.stringify(field.default), 80) }))
+      : null,
   ];
   const spotted = { ...spot, field, id, label: title };
   const isGroup = ["object", "array", "set", "union"].includes(field.kind) && spot.depth < MAX_FORM_DEPTH;
@@ -41,17 +49,46 @@ function labelled(form, spot) {
   const target = isGroup ? null : [control, ...control.querySelectorAll(`#${id}`)].find((one) => one.matches("input, select, textarea"));
   target?.setAttribute("aria-describedby", described);
   if (required) target?.setAttribute("aria-required", "true");
-  const slot = { show(message) {
-    error.hidden = !message;
-    replace(error, message ?? "");
-    if (message) target?.setAttribute("aria-invalid", "true");
-    else target?.removeAttribute("aria-invalid");
-  } };
+  const slot = {
+    show(message) {
+      error.hidden = !message;
+      replace(error, message ?? "");
+      if (message) target?.setAttribute("aria-invalid", "true");
+      else target?.removeAttribute("aria-invalid");
+    },
+  };
   form.slots.set(pathText(path), slot);
   const heading = [h("span", { class: "mono" }, cleanText(title || "")), ...marks].filter(Boolean).flatMap((one) => [one, " "]);
-  const remove = spot.remove ? h("button", { class: "btn ghost icon", type: "button", "aria-label": t("form.remove", { name: cleanText(title) }), title: t("form.remove", { name: cleanText(title) }), on: { click: spot.remove } }, icon("close")) : null;
-  if (isGroup) return h("fieldset", { class: "form-group", data: { path: pathText(path) } }, h("legend", {}, h("span", { class: "form-head" }, ...heading, remove)), about, control, error);
-  return h("div", { class: "field form-field", data: { path: pathText(path) } }, h("label", { for: id, class: "form-head" }, ...heading), h("div", { class: "row top" }, h("div", { class: "grow" }, control), remove), about, error);
+  const remove = spot.remove
+    ? h(
+        "button",
+        {
+          class: "btn ghost icon",
+          type: "button",
+          "aria-label": t("form.remove", { name: cleanText(title) }),
+          title: t("form.remove", { name: cleanText(title) }),
+          on: { click: spot.remove },
+        },
+        icon("close"),
+      )
+    : null;
+  if (isGroup)
+    return h(
+      "fieldset",
+      { class: "form-group", data: { path: pathText(path) } },
+      h("legend", {}, h("span", { class: "form-head" }, ...heading, remove)),
+      about,
+      control,
+      error,
+    );
+  return h(
+    "div",
+    { class: "field form-field", data: { path: pathText(path) } },
+    h("label", { for: id, class: "form-head" }, ...heading),
+    h("div", { class: "row top" }, h("div", { class: "grow" }, control), remove),
+    about,
+    error,
+  );
 }
 
 function typeWord(field) {
@@ -67,18 +104,29 @@ function nullable(form, spot, control) {
   if (!spot.field.nullable) return control;
   const isNull = () => form.get(spot.path) === null;
   const rest = h("div", { class: "grow", hidden: isNull() }, control);
-  const box = h("input", { type: "checkbox", checked: isNull(), on: { change: () => {
-    form.set(spot.path, box.checked ? null : undefined);
-    rest.hidden = box.checked;
-  } } });
+  const box = h("input", {
+    type: "checkbox",
+    checked: isNull(),
+    on: {
+      change: () => {
+        form.set(spot.path, box.checked ? null : undefined);
+        rest.hidden = box.checked;
+      },
+    },
+  });
   return h("div", { class: "row wrap top" }, rest, h("label", { class: "check small muted" }, box, t("form.null")));
 }
 
 function plain(form, spot) {
   const { field } = spot;
-  if (spot.depth >= MAX_FORM_DEPTH && !["string", "number", "integer", "boolean", "enum", "const"].includes(field.kind)) return jsonField(form, spot, t("form.note", { reference: "" }));
+  if (spot.depth >= MAX_FORM_DEPTH && !["string", "number", "integer", "boolean", "enum", "const"].includes(field.kind))
+    return jsonField(form, spot, t("form.note", { reference: "" }));
   if (field.kind === "const") return constField(form, spot);
-  if (field.kind === "boolean") return choice(form, spot, [{ value: true, label: "" }, { value: false, label: "" }]);
+  if (field.kind === "boolean")
+    return choice(form, spot, [
+      { value: true, label: "" },
+      { value: false, label: "" },
+    ]);
   if (field.kind === "enum") return choice(form, spot, field.options);
   if (field.kind === "json") return jsonField(form, spot, field.note ? t("form.note", { reference: cleanText(field.reference) }) : null);
   return textField(form, spot);
@@ -87,10 +135,10 @@ function plain(form, spot) {
 function textField(form, { field, path, id, required }) {
   const value = form.get(path);
   if (isObject(value) || Array.isArray(value)) return jsonField(form, { field, path, id }, null);
-  const hint = field.default !== undefined ? shown(field.default) : HINTS[field.format] ?? shown(field.schema.examples?.[0] ?? "");
+  const hint = field.default !== undefined ? shown(field.default) : (HINTS[field.format] ?? shown(field.schema.examples?.[0] ?? ""));
   const props = { class: "input", id, placeholder: cleanText(hint, 80), autocomplete: "off", spellcheck: "false", dir: "auto" };
   const isLong = field.isLong || (typeof value === "string" && /\n/.test(value));
-  const type = field.isSecret ? "password" : INPUT_TYPES[field.format] ?? "text";
+  const type = field.isSecret ? "password" : (INPUT_TYPES[field.format] ?? "text");
   const input = isLong ? h("textarea", { ...props, rows: "4" }) : h("input", { ...props, type });
   if (field.isSecret) input.autocomplete = "new-password";
   if (field.kind !== "string") input.inputMode = field.kind === "integer" ? "numeric" : "decimal";
@@ -102,7 +150,7 @@ function textField(form, { field, path, id, required }) {
   return input;
 }
 
-const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value) ?? "");
+const shown = (value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 
 function constField(form, { field, path, id, required }) {
   if (required) return h("code", { id }, cleanText(JSON.stringify(field.value)));
@@ -113,9 +161,15 @@ function choice(form, { path, id, required }, options) {
   const value = form.get(path);
   const key = JSON.stringify(value);
   const at = options.findIndex((one) => JSON.stringify(one.value) === key);
-  const select = h("select", { class: "select", id, on: { change: () => form.set(path, select.value === "" ? undefined : options[Number(select.value)]?.value ?? value) } });
+  const select = h("select", {
+    class: "select",
+    id,
+    on: { change: () => form.set(path, select.value === "" ? undefined : (options[Number(select.value)]?.value ?? value)) },
+  });
   if (!required || at < 0) select.append(h("option", { value: "" }, value === undefined || at >= 0 ? (required ? "–" : t("form.notSent")) : cleanText(key)));
-  options.forEach((one, i) => select.append(h("option", { value: String(i) }, one.label ? `${cleanText(one.label)} (${cleanText(shown(one.value))})` : cleanText(shown(one.value)))));
+  options.forEach((one, i) =>
+    select.append(h("option", { value: String(i) }, one.label ? `${cleanText(one.label)} (${cleanText(shown(one.value))})` : cleanText(shown(one.value)))),
+  );
   select.value = at < 0 ? "" : String(at);
   return select;
 }
@@ -155,7 +209,13 @@ function groupContent(form, spot, draw) {
   }
   const wrong = value !== undefined && value !== null && (field.kind === "object" ? !isObject(value) : !Array.isArray(value));
   if (wrong) return [jsonField(form, { ...spot, id: `${spot.id}-json` }, null)];
-  const unset = required ? null : h("div", {}, h("button", { class: "btn ghost", type: "button", on: { click: () => set(undefined) } }, icon("close"), t("form.remove", { name: cleanText(label) })));
+  const unset = required
+    ? null
+    : h(
+        "div",
+        {},
+        h("button", { class: "btn ghost", type: "button", on: { click: () => set(undefined) } }, icon("close"), t("form.remove", { name: cleanText(label) })),
+      );
   if (field.kind === "object") return [members(form, field, path, depth), unset];
   if (field.kind === "set") return [setContent(form, spot), unset];
   return [...arrayContent(form, spot, set), unset];
@@ -163,21 +223,41 @@ function groupContent(form, spot, draw) {
 
 function setContent(form, { field, path }) {
   const chosen = () => (Array.isArray(form.get(path)) ? form.get(path) : []);
-  return h("div", { class: "row wrap" }, field.options.map((one) => {
-    const key = JSON.stringify(one.value);
-    const box = h("input", { type: "checkbox", checked: chosen().some((value) => JSON.stringify(value) === key), on: { change: () => {
-      const rest = chosen().filter((value) => JSON.stringify(value) !== key);
-      form.set(path, box.checked ? [...rest, one.value] : rest);
-    } } });
-    return h("label", { class: "check" }, box, cleanText(one.label || shown(one.value)));
-  }));
+  return h(
+    "div",
+    { class: "row wrap" },
+    field.options.map((one) => {
+      const key = JSON.stringify(one.value);
+      const box = h("input", {
+        type: "checkbox",
+        checked: chosen().some((value) => JSON.stringify(value) === key),
+        on: {
+          change: () => {
+            const rest = chosen().filter((value) => JSON.stringify(value) !== key);
+            form.set(path, box.checked ? [...rest, one.value] : rest);
+          },
+        },
+      });
+      return h("label", { class: "check" }, box, cleanText(one.label || shown(one.value)));
+    }),
+  );
 }
 
 function arrayContent(form, { field, path, depth }, set) {
   const value = form.get(path) ?? [];
   const rows = value.slice(0, PAGE).map((_, i) =>
-    labelled(form, { name: "", path: [...path, i], schema: field.itemAt(i), field: { ...fieldOf(field.itemAt(i), form.root), title: `[${i}]` }, required: true, depth: depth + 1, remove: () => set(value.filter((_, n) => n !== i)) }));
-  const add = () => set([...(form.get(path) ?? []), initialValue(field.itemAt(value.length), form.root) ?? emptyOf(fieldOf(field.itemAt(value.length), form.root))]);
+    labelled(form, {
+      name: "",
+      path: [...path, i],
+      schema: field.itemAt(i),
+      field: { ...fieldOf(field.itemAt(i), form.root), title: `[${i}]` },
+      required: true,
+      depth: depth + 1,
+      remove: () => set(value.filter((_, n) => n !== i)),
+    }),
+  );
+  const add = () =>
+    set([...(form.get(path) ?? []), initialValue(field.itemAt(value.length), form.root) ?? emptyOf(fieldOf(field.itemAt(value.length), form.root))]);
   const isFull = value.length >= field.schema.maxItems || (field.isFixed && value.length >= field.first);
   return [
     ...rows,
@@ -187,17 +267,23 @@ function arrayContent(form, { field, path, depth }, set) {
 }
 
 /** A list has no gaps: an item begins as something. */
-const emptyOf = (field) => ({ string: "", number: 0, integer: 0, object: {}, enum: field.options?.[0]?.value }[field.kind] ?? null);
+const emptyOf = (field) => ({ string: "", number: 0, integer: 0, object: {}, enum: field.options?.[0]?.value })[field.kind] ?? null;
 
 function unionContent(form, spot, set) {
   const { field, path, required, depth, label } = spot;
   const value = form.get(path);
   const isSet = value !== undefined || required;
   const at = isSet ? variantOf(field, value, form.root) : -1;
-  const select = h("select", { class: "select", "aria-label": t("form.variant", { name: cleanText(label || "") }), on: { change: () => {
-    const variant = field.variants[Number(select.value)];
-    set(select.value === "" ? undefined : initialValue(variant.schema, form.root) ?? emptyOf(fieldOf(variant.schema, form.root)));
-  } } });
+  const select = h("select", {
+    class: "select",
+    "aria-label": t("form.variant", { name: cleanText(label || "") }),
+    on: {
+      change: () => {
+        const variant = field.variants[Number(select.value)];
+        set(select.value === "" ? undefined : (initialValue(variant.schema, form.root) ?? emptyOf(fieldOf(variant.schema, form.root))));
+      },
+    },
+  });
   if (!required) select.append(h("option", { value: "" }, t("form.notSent")));
   field.variants.forEach((one, i) => select.append(h("option", { value: String(i) }, cleanText(one.title))));
   select.value = at < 0 ? "" : String(at);
@@ -213,7 +299,8 @@ function members(form, field, path, depth) {
   const value = form.get(path) ?? {};
   const make = (one) => labelled(form, { ...one, path: [...path, one.name], depth: depth + 1 });
   const isShown = (one) => one.required || has(value, one.name);
-  const [first, rest] = field.fields.length <= SHOWN_OPTIONAL ? [field.fields, []] : [field.fields.filter(isShown), field.fields.filter((one) => !isShown(one))];
+  const [first, rest] =
+    field.fields.length <= SHOWN_OPTIONAL ? [field.fields, []] : [field.fields.filter(isShown), field.fields.filter((one) => !isShown(one))];
   const ordered = [...first.filter((one) => one.required), ...first.filter((one) => !one.required)];
   const box = h("div", { class: "stack" }, ordered.slice(0, 4 * PAGE).map(make));
   if (rest.length) box.append(folded(rest, make));
@@ -248,11 +335,18 @@ function freeMembers(form, field, path, depth, known) {
       const label = h("input", { class: "input mono form-name", value: name, "aria-label": t("form.name"), spellcheck: "false" });
       label.addEventListener("change", () => {
         if (label.value === name) return;
-        if (has(form.get(path), label.value)) return label.setCustomValidity(String(t("form.sameName", { name: label.value }))), label.reportValidity();
+        if (has(form.get(path), label.value)) return (label.setCustomValidity(String(t("form.sameName", { name: label.value }))), label.reportValidity());
         form.set(path, renameIn(form.get(path), [], name, label.value));
         draw();
       });
-      const control = labelled(form, { name, path: [...path, name], schema, required: true, depth: depth + 1, remove: () => (form.set([...path, name], undefined), draw()) });
+      const control = labelled(form, {
+        name,
+        path: [...path, name],
+        schema,
+        required: true,
+        depth: depth + 1,
+        remove: () => (form.set([...path, name], undefined), draw()),
+      });
       return h("div", { class: "form-member" }, label, control);
     });
     const add = () => {
@@ -262,7 +356,13 @@ function freeMembers(form, field, path, depth, known) {
       draw();
       box.querySelectorAll(".form-name").item(names.length)?.select();
     };
-    replace(box, ...rows, field.extra ? h("div", {}, h("button", { class: "btn", type: "button", on: { click: add } }, icon("plus"), t("form.add", { name: t("form.member") }))) : null);
+    replace(
+      box,
+      ...rows,
+      field.extra
+        ? h("div", {}, h("button", { class: "btn", type: "button", on: { click: add } }, icon("plus"), t("form.add", { name: t("form.member") })))
+        : null,
+    );
   };
   draw();
   return box;

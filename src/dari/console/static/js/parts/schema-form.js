@@ -21,7 +21,19 @@ const OWN_WORDS = ["type", "required", "additionalProperties", "unfinished"];
 /** The words of a finding, without its place. */
 export function findingText({ keyword, params }) {
   const has = (name) => name in params;
-  const key = OWN_WORDS.includes(keyword) ? keyword : has("values") ? "enum" : has("rule") ? "shape" : has("sign") ? (/[LIP][a-z]+$/.test(keyword) ? "count" : "bound") : /Of/.test(keyword) ? "branch" : "not";
+  const key = OWN_WORDS.includes(keyword)
+    ? keyword
+    : has("values")
+      ? "enum"
+      : has("rule")
+        ? "shape"
+        : has("sign")
+          ? /[LIP][a-z]+$/.test(keyword)
+            ? "count"
+            : "bound"
+          : /Of/.test(keyword)
+            ? "branch"
+            : "not";
   return t(`schema.${key}`, params);
 }
 
@@ -35,18 +47,29 @@ export function schemaForm(schema, value, { onChange = () => {}, raw = true, all
   const slots = new Map(); // path → where its findings are shown
   const broken = new Map(); // path → why the text of a JSON field cannot be read
   const touched = new Set();
-  const initial = () => (why ? {} : initialValue(root, root, { all }) ?? {});
+  const initial = () => (why ? {} : (initialValue(root, root, { all }) ?? {}));
   let current = value ?? initial();
   let rawError = null;
   let timer = 0;
 
   const fields = h("div", { class: "form-fields stack", data: { state: why || "form" } });
   const summary = h("ul", { class: "form-summary error", role: "status" });
-  const text = h("textarea", { class: "input form-json", id: `${id}-json`, rows: "8", spellcheck: "false", autocomplete: "off", "aria-describedby": `${id}-error` });
+  const text = h("textarea", {
+    class: "input form-json",
+    id: `${id}-json`,
+    rows: "8",
+    spellcheck: "false",
+    autocomplete: "off",
+    "aria-describedby": `${id}-error`,
+  });
   const textError = h("p", { class: "error small", id: `${id}-error`, role: "status" });
 
   const form = {
-    id, root, slots, broken, touched,
+    id,
+    root,
+    slots,
+    broken,
+    touched,
     get: (path) => getIn(current, path),
     /** A field's new value; undefined takes it away. */
     set(path, next) {
@@ -110,7 +133,15 @@ export function schemaForm(schema, value, { onChange = () => {}, raw = true, all
 
   function findings() {
     const found = check(root, current, { root, limit: 50 }).filter((one) => one.keyword !== "unfinished");
-    return [...found.map((one) => ({ path: pathText(one.path), message: findingText(one), isMissing: one.keyword === "required", isAdvice: one.keyword === "format" })), ...[...broken].map(([path, reason]) => ({ path, message: reason }))];
+    return [
+      ...found.map((one) => ({
+        path: pathText(one.path),
+        message: findingText(one),
+        isMissing: one.keyword === "required",
+        isAdvice: one.keyword === "format",
+      })),
+      ...[...broken].map(([path, reason]) => ({ path, message: reason })),
+    ];
   }
 
   function showFindings() {
@@ -129,7 +160,12 @@ export function schemaForm(schema, value, { onChange = () => {}, raw = true, all
   draw();
   writeText();
   const jsonBox = h("div", { class: "form-raw stack tight" }, h("label", { class: "label", for: text.id }, label), text, textError);
-  const el = h("div", { class: ["schema-form", raw && "with-json"], id, data: { form: why || "form" } }, h("div", { class: "stack" }, fields, summary), raw ? jsonBox : null);
+  const el = h(
+    "div",
+    { class: ["schema-form", raw && "with-json"], id, data: { form: why || "form" } },
+    h("div", { class: "stack" }, fields, summary),
+    raw ? jsonBox : null,
+  );
 
   return {
     el,

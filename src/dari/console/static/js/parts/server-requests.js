@@ -15,12 +15,20 @@ addTexts(texts);
 function ask(make, cancelled) {
   const host = hosts.at(-1);
   return new Promise((resolve) => {
-    if (!host) return void dialog({ title: t("ask.elicit", { server: t("ask.theServer") }), body: (close) => make(close) }).then((answer) => resolve(answer ?? cancelled));
+    if (!host)
+      return void dialog({ title: t("ask.elicit", { server: t("ask.theServer") }), body: (close) => make(close) }).then((answer) =>
+        resolve(answer ?? cancelled),
+      );
     const finish = (answer) => {
       card.remove();
       resolve(answer ?? cancelled);
     };
-    const card = h("section", { class: "card ask", data: { state: "asked" }, "aria-label": t("ask.elicit", { server: cleanText(host.name) }), role: "group" }, h("h3", {}, t("ask.elicit", { server: cleanText(host.name) })), make(finish));
+    const card = h(
+      "section",
+      { class: "card ask", data: { state: "asked" }, "aria-label": t("ask.elicit", { server: cleanText(host.name) }), role: "group" },
+      h("h3", {}, t("ask.elicit", { server: cleanText(host.name) })),
+      make(finish),
+    );
     host.signal.addEventListener("abort", () => finish(cancelled), { once: true });
     host.el.append(card);
     card.scrollIntoView({ block: "nearest" });
@@ -32,18 +40,31 @@ const button = (label, kind, run) => h("button", { class: ["btn", kind], type: "
 const message = (text) => h("p", { class: "ask-message" }, h("bdi", {}, cleanText(text, 4000)));
 
 export function answerElicitation(params) {
-  const refuse = (finish) => [button("ask.decline", "", () => finish({ action: "decline" })), button("ask.dismiss", "ghost", () => finish({ action: "cancel" }))];
-  return ask((finish) => {
-    if (params.mode === "url") return urlQuestion(params, finish, refuse);
-    const form = schemaForm(params.requestedSchema ?? { type: "object", properties: {} }, undefined, { raw: false, all: true });
-    const send = () => (form.problems().length ? form.touchAll() : finish({ action: "accept", content: form.value }));
-    form.el.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.isComposing || event.target.tagName === "TEXTAREA" || event.target.tagName === "BUTTON") return;
-      event.preventDefault();
-      send();
-    });
-    return h("div", { class: "stack" }, message(params.message), form.el, h("p", { class: "muted small" }, t("ask.warn")), h("div", { class: "row wrap" }, button("ask.send", "primary", send), ...refuse(finish)));
-  }, { action: "cancel" });
+  const refuse = (finish) => [
+    button("ask.decline", "", () => finish({ action: "decline" })),
+    button("ask.dismiss", "ghost", () => finish({ action: "cancel" })),
+  ];
+  return ask(
+    (finish) => {
+      if (params.mode === "url") return urlQuestion(params, finish, refuse);
+      const form = schemaForm(params.requestedSchema ?? { type: "object", properties: {} }, undefined, { raw: false, all: true });
+      const send = () => (form.problems().length ? form.touchAll() : finish({ action: "accept", content: form.value }));
+      form.el.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" || event.isComposing || event.target.tagName === "TEXTAREA" || event.target.tagName === "BUTTON") return;
+        event.preventDefault();
+        send();
+      });
+      return h(
+        "div",
+        { class: "stack" },
+        message(params.message),
+        form.el,
+        h("p", { class: "muted small" }, t("ask.warn")),
+        h("div", { class: "row wrap" }, button("ask.send", "primary", send), ...refuse(finish)),
+      );
+    },
+    { action: "cancel" },
+  );
 }
 
 function urlQuestion(params, finish, refuse) {
@@ -52,16 +73,40 @@ function urlQuestion(params, finish, refuse) {
     url = new URL(params.url);
   } catch {}
   const isWeb = url && (url.protocol === "https:" || url.protocol === "http:");
-  const open = isWeb ? h("a", { class: "btn primary", href: url.href, target: "_blank", rel: "noopener noreferrer" }, t("ask.open"), " ", url.host) : h("p", { class: "error" }, t("ask.noUrl"));
-  return h("div", { class: "stack" }, message(params.message), h("p", {}, t("ask.url")), h("code", { class: "code" }, cleanText(params.url, 2000)), h("div", { class: "row wrap" }, open, isWeb ? button("ask.done", "", () => finish({ action: "accept" })) : null, ...refuse(finish)));
+  const open = isWeb
+    ? h("a", { class: "btn primary", href: url.href, target: "_blank", rel: "noopener noreferrer" }, t("ask.open"), " ", url.host)
+    : h("p", { class: "error" }, t("ask.noUrl"));
+  return h(
+    "div",
+    { class: "stack" },
+    message(params.message),
+    h("p", {}, t("ask.url")),
+    h("code", { class: "code" }, cleanText(params.url, 2000)),
+    h("div", { class: "row wrap" }, open, isWeb ? button("ask.done", "", () => finish({ action: "accept" })) : null, ...refuse(finish)),
+  );
 }
 
 export async function answerSampling(params) {
-  const said = (Array.isArray(params.messages) ? params.messages : []).map((one) => h("div", { class: "stack tight" }, h("span", { class: "badge" }, cleanText(one?.role)), ...[one?.content].flat().map(contentBlock)));
+  const said = (Array.isArray(params.messages) ? params.messages : []).map((one) =>
+    h("div", { class: "stack tight" }, h("span", { class: "badge" }, cleanText(one?.role)), ...[one?.content].flat().map(contentBlock)),
+  );
   const answer = await ask((finish) => {
     const area = h("textarea", { class: "input", rows: "5", "aria-label": t("ask.answer") });
     const send = () => finish({ text: area.value });
-    return h("div", { class: "stack" }, h("p", {}, t("ask.sample")), params.systemPrompt ? longText(String(params.systemPrompt)) : null, said, area, h("div", { class: "row" }, button("ask.send", "primary", send), button("ask.decline", "", () => finish(null))));
+    return h(
+      "div",
+      { class: "stack" },
+      h("p", {}, t("ask.sample")),
+      params.systemPrompt ? longText(String(params.systemPrompt)) : null,
+      said,
+      area,
+      h(
+        "div",
+        { class: "row" },
+        button("ask.send", "primary", send),
+        button("ask.decline", "", () => finish(null)),
+      ),
+    );
   }, null);
   if (!answer) throw new Error("the person declined to answer");
   return { role: "assistant", content: { type: "text", text: answer.text }, model: "person", stopReason: "endTurn" };

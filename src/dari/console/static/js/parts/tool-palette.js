@@ -26,7 +26,18 @@ export function openToolPalette({ typeInto, paneLabel, onResult = () => {} } = {
     let chosen = 0;
     let found = [];
     const list = h("ul", { class: "menu palette-list", role: "listbox", id: "tool-palette-list", "aria-label": t("tools.list") });
-    const input = h("input", { class: "input", type: "text", role: "combobox", placeholder: t("palette.toolFind"), "aria-label": t("palette.toolFind"), "aria-expanded": "true", "aria-controls": "tool-palette-list", autocomplete: "off", spellcheck: "false", value: query });
+    const input = h("input", {
+      class: "input",
+      type: "text",
+      role: "combobox",
+      placeholder: t("palette.toolFind"),
+      "aria-label": t("palette.toolFind"),
+      "aria-expanded": "true",
+      "aria-controls": "tool-palette-list",
+      autocomplete: "off",
+      spellcheck: "false",
+      value: query,
+    });
     const select = (at) => {
       chosen = at;
       [...list.children].forEach((el, n) => el.setAttribute("aria-selected", String(n === at)));
@@ -36,8 +47,23 @@ export function openToolPalette({ typeInto, paneLabel, onResult = () => {} } = {
     const draw = () => {
       query = input.value;
       found = findTools(query, entries).slice(0, SHOWN);
-      replace(list, found.map((entry, n) => h("li", { role: "option", id: `tool-palette-${n}`, data: { tool: entry.name }, on: { click: () => fill(entry), mousemove: () => select(n) } },
-        h("span", { class: "mono nowrap" }, cleanText(entry.own)), h("span", { class: "muted small ellipsis grow" }, cleanText(entry.description, 120)), h("span", { class: "muted small nowrap" }, entry.server ? cleanText(entry.server) : t(`tools.part.${entry.group}`)))));
+      replace(
+        list,
+        found.map((entry, n) =>
+          h(
+            "li",
+            {
+              role: "option",
+              id: `tool-palette-${n}`,
+              data: { tool: entry.name },
+              on: { click: () => fill(entry), mousemove: () => select(n) },
+            },
+            h("span", { class: "mono nowrap" }, cleanText(entry.own)),
+            h("span", { class: "muted small ellipsis grow" }, cleanText(entry.description, 120)),
+            h("span", { class: "muted small nowrap" }, entry.server ? cleanText(entry.server) : t(`tools.part.${entry.group}`)),
+          ),
+        ),
+      );
       if (!found.length) replace(list, h("li", { role: "option", "aria-disabled": "true", class: "muted" }, t("tools.none")));
       select(0);
     };
@@ -58,14 +84,30 @@ export function openToolPalette({ typeInto, paneLabel, onResult = () => {} } = {
 
   function fill(entry) {
     const result = h("div", { class: "stack" });
-    const runner = toolRun(entry, { raw: false, signal: over.signal, onDone: (done, outcome) => {
-      onResult(done);
-      replace(result, typeInto && outcome === "ok" ? typingView(textOf(done.content) || JSON.stringify(done.structuredContent ?? "")) : null);
-    } });
+    const runner = toolRun(entry, {
+      raw: false,
+      signal: over.signal,
+      onDone: (done, outcome) => {
+        onResult(done);
+        replace(result, typeInto && outcome === "ok" ? typingView(textOf(done.content) || JSON.stringify(done.structuredContent ?? "")) : null);
+      },
+    });
     box.dataset.state = "fill";
-    replace(box,
-      h("div", { class: "row wrap" }, h("h3", { class: "mono" }, cleanText(entry.own)), h("span", { class: "muted" }, cleanText(entry.server)), annotationBadges(entry.tool), h("span", { class: "grow" }), h("button", { class: "btn ghost", type: "button", on: { click: pick } }, t("palette.back"))),
-      entry.description ? h("p", { class: "muted" }, h("bdi", {}, cleanText(entry.description, 600))) : null, runner.el, result);
+    replace(
+      box,
+      h(
+        "div",
+        { class: "row wrap" },
+        h("h3", { class: "mono" }, cleanText(entry.own)),
+        h("span", { class: "muted" }, cleanText(entry.server)),
+        annotationBadges(entry.tool),
+        h("span", { class: "grow" }),
+        h("button", { class: "btn ghost", type: "button", on: { click: pick } }, t("palette.back")),
+      ),
+      entry.description ? h("p", { class: "muted" }, h("bdi", {}, cleanText(entry.description, 600))) : null,
+      runner.el,
+      result,
+    );
     runner.focus();
   }
 
@@ -90,24 +132,52 @@ export function openToolPalette({ typeInto, paneLabel, onResult = () => {} } = {
     };
     area.addEventListener("input", warn);
     warn();
-    return h("section", { class: "card", "aria-label": t("palette.text") }, h("h3", {}, t("palette.text")), area, lines, h("div", { class: "row wrap" }, h("button", { class: "btn primary", type: "button", on: { click: type } }, t("palette.type", { pane: pane() })), h("label", { class: "check" }, enter, t("palette.enter"))));
+    return h(
+      "section",
+      { class: "card", "aria-label": t("palette.text") },
+      h("h3", {}, t("palette.text")),
+      area,
+      lines,
+      h(
+        "div",
+        { class: "row wrap" },
+        h("button", { class: "btn primary", type: "button", on: { click: type } }, t("palette.type", { pane: pane() })),
+        h("label", { class: "check" }, enter, t("palette.enter")),
+      ),
+    );
   }
 
   const pane = () => (paneLabel ? cleanText(paneLabel) : t("palette.pane"));
   let close = () => {};
-  const shown = dialog({ title: t("palette.tool"), wide: true, body: (shut) => ((close = shut), box), onClose: () => {
-    isOpen = false;
-    over.abort();
-  } });
-  loadTools().then((loaded) => {
-    const rank = (entry) => (entry.server ? 0 : entry.scope === "admin" ? 2 : 1); // what only this page has comes last
-    entries = loaded.entries.filter((entry) => entry.name).sort((a, b) => rank(a) - rank(b));
-    if (!over.signal.aborted) pick();
-  }, (error) => replace(box, h("p", { class: "error" }, cleanText(error.message))));
+  const shown = dialog({
+    title: t("palette.tool"),
+    wide: true,
+    body: (shut) => ((close = shut), box),
+    onClose: () => {
+      isOpen = false;
+      over.abort();
+    },
+  });
+  loadTools().then(
+    (loaded) => {
+      const rank = (entry) => (entry.server ? 0 : entry.scope === "admin" ? 2 : 1); // what only this page has comes last
+      entries = loaded.entries.filter((entry) => entry.name).sort((a, b) => rank(a) - rank(b));
+      if (!over.signal.aborted) pick();
+    },
+    (error) => replace(box, h("p", { class: "error" }, cleanText(error.message))),
+  );
   return shown;
 }
 
-const textOf = (content) => (Array.isArray(content) ? content : []).filter((one) => one?.type === "text").map((one) => one.text).join("\n");
+const textOf = (content) =>
+  (Array.isArray(content) ? content : [])
+    .filter((one) => one?.type === "text")
+    .map((one) => one.text)
+    .join("\n");
 
 /** Text without what a terminal would take as a key or a command to itself, and without the ends of lines at its end. */
-export const typable = (text) => text.replace(/\r\n?/g, "\n").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "").replace(/\n+$/, "");
+export const typable = (text) =>
+  text
+    .replace(/\r\n?/g, "\n")
+    .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "")
+    .replace(/\n+$/, "");

@@ -17,7 +17,11 @@ const MAX_MEDIA_CHARS = 30_000_000;
 const TABLE_ROWS = 100;
 const MEDIA = /^(image\/(png|jpeg|gif|webp|bmp|avif|svg\+xml)|audio\/[\w.+-]+)$/;
 
-export const textOf = (content) => (Array.isArray(content) ? content : []).filter((one) => one?.type === "text").map((one) => String(one.text)).join("\n");
+export const textOf = (content) =>
+  (Array.isArray(content) ? content : [])
+    .filter((one) => one?.type === "text")
+    .map((one) => String(one.text))
+    .join("\n");
 
 function parsed(text) {
   if (!/^\s*[[{]/.test(text)) return undefined;
@@ -37,24 +41,47 @@ export function resultView(result, { tool, ms, outcome, view = "", onView = () =
   const views = {
     text: text ? () => longText(text) : null,
     tree: value !== undefined ? () => jsonView(value) : null,
-    table: tables.length ? () => h("div", { class: "stack" }, tables.map(([name, table]) => tableView(name, table))) : null,
+    table: tables.length
+      ? () =>
+          h(
+            "div",
+            { class: "stack" },
+            tables.map(([name, table]) => tableView(name, table)),
+          )
+      : null,
     raw: () => jsonView(result),
   };
   const ids = Object.keys(views).filter((id) => views[id]);
   const first = ids.includes(view) ? view : result?.structuredContent !== undefined && !result.isError ? "tree" : ids[0];
   const body = h("div", { class: "result-body" });
   const show = (id) => replace(body, views[id]());
-  const tabBar = tabs({ label: t("result.views"), current: first, items: ids.map((id) => ({ id, label: t(`result.${id}`) })), onSelect: (id) => (show(id), onView(id)) });
+  const tabBar = tabs({
+    label: t("result.views"),
+    current: first,
+    items: ids.map((id) => ({ id, label: t(`result.${id}`) })),
+    onSelect: (id) => (show(id), onView(id)),
+  });
   show(first);
   const kind = { ok: "ok", error: "bad", cancelled: "warn" }[outcome];
   const hint = result?._meta?.["dari/error"]?.hint;
   const [fitBadge, mismatch] = fit(tool, result);
-  return h("section", { class: "stack result", data: { state: outcome }, "aria-label": t("result.title") },
-    h("div", { class: "row wrap", role: "status" }, h("h3", {}, t("result.title")), badge(t(`result.${outcome}`), kind), ms === undefined ? null : h("span", { class: "muted small" }, duration(ms)), text ? h("span", { class: "muted small" }, bytes(text.length)) : null, fitBadge),
+  return h(
+    "section",
+    { class: "stack result", data: { state: outcome }, "aria-label": t("result.title") },
+    h(
+      "div",
+      { class: "row wrap", role: "status" },
+      h("h3", {}, t("result.title")),
+      badge(t(`result.${outcome}`), kind),
+      ms === undefined ? null : h("span", { class: "muted small" }, duration(ms)),
+      text ? h("span", { class: "muted small" }, bytes(text.length)) : null,
+      fitBadge,
+    ),
     hint && !text.includes(hint) ? h("p", {}, cleanText(hint, 2000)) : null,
     mismatch,
     others.length ? h("div", { class: "stack" }, others.map(contentBlock)) : null,
-    text || value !== undefined || !others.length ? [tabBar, body] : null);
+    text || value !== undefined || !others.length ? [tabBar, body] : null,
+  );
 }
 
 const schemaOf = (tool) => (typeof tool?.outputSchema === "object" && tool.outputSchema !== null ? tool.outputSchema : null);
@@ -65,8 +92,19 @@ function fit(tool, result) {
   if (result?.structuredContent === undefined) return [null, h("p", { class: "notice warn", data: { state: "mismatch" } }, t("result.noStructured"))];
   const found = check(schemaOf(tool), result.structuredContent, { limit: 20 }).filter((one) => one.keyword !== "format");
   if (!found.length) return [badge(t("result.fits"), "ok"), null];
-  return [null, h("div", { class: "notice warn", data: { state: "mismatch" } }, t("result.mismatch"),
-    h("ul", {}, found.map((one) => h("li", {}, h("code", {}, cleanText(pathText(one.path, "$"))), " ", findingText(one)))))];
+  return [
+    null,
+    h(
+      "div",
+      { class: "notice warn", data: { state: "mismatch" } },
+      t("result.mismatch"),
+      h(
+        "ul",
+        {},
+        found.map((one) => h("li", {}, h("code", {}, cleanText(pathText(one.path, "$"))), " ", findingText(one))),
+      ),
+    ),
+  ];
 }
 
 /** One block of content. */
@@ -78,7 +116,14 @@ export function contentBlock(block) {
   return h("div", { class: "stack tight" }, h("p", { class: "muted" }, t("result.unknown", { type: cleanText(block?.type) })), jsonView(block));
 }
 
-const resourceLink = (one) => h("p", { class: "row wrap" }, h("a", { href: `/tools/resources/${encodeURIComponent(String(one.uri))}` }, cleanText(one.title || one.name || one.uri)), h("code", { class: "muted" }, cleanText(one.uri)), one.description ? h("span", { class: "muted" }, cleanText(one.description)) : null);
+const resourceLink = (one) =>
+  h(
+    "p",
+    { class: "row wrap" },
+    h("a", { href: `/tools/resources/${encodeURIComponent(String(one.uri))}` }, cleanText(one.title || one.name || one.uri)),
+    h("code", { class: "muted" }, cleanText(one.uri)),
+    one.description ? h("span", { class: "muted" }, cleanText(one.description)) : null,
+  );
 
 function media(data, mimeType) {
   const type = String(mimeType ?? "").toLowerCase();
@@ -102,31 +147,74 @@ export function resourceView(one) {
 
 function download(data, type, name) {
   if (typeof data !== "string") return h("p", { class: "muted" }, t("result.unknown", { type: cleanText(type) }));
-  return h("p", {}, h("button", { class: "btn", type: "button", on: { click: () => {
-    let text = "";
-    try {
-      text = atob(data);
-    } catch {}
-    const url = URL.createObjectURL(new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))], { type: "application/octet-stream" }));
-    h("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
-  } } }, t("result.download", { name: `${cleanText(type) || name} (${bytes(Math.floor(data.length * 0.75))})` })));
+  return h(
+    "p",
+    {},
+    h(
+      "button",
+      {
+        class: "btn",
+        type: "button",
+        on: {
+          click: () => {
+            let text = "";
+            try {
+              text = atob(data);
+            } catch {}
+            const url = URL.createObjectURL(new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))], { type: "application/octet-stream" }));
+            h("a", { href: url, download: name }).click();
+            setTimeout(() => URL.revokeObjectURL(url), 10000);
+          },
+        },
+      },
+      t("result.download", { name: `${cleanText(type) || name} (${bytes(Math.floor(data.length * 0.75))})` }),
+    ),
+  );
 }
 
 function tableView(name, { columns, rows }) {
-  const cell = (value) => (value === undefined ? "" : h("bdi", {}, cleanText(typeof value === "object" && value !== null ? JSON.stringify(value)?.slice(0, 500) : value, 300)));
+  const cell = (value) =>
+    value === undefined ? "" : h("bdi", {}, cleanText(typeof value === "object" && value !== null ? JSON.stringify(value)?.slice(0, 500) : value, 300));
   const body = h("tbody", {});
   const more = h("button", { class: "btn ghost", type: "button", on: { click: show } });
   const box = h("div", { class: "stack tight" });
   let at = 0;
   function show() {
     more.remove();
-    body.append(...rows.slice(at, at + TABLE_ROWS).map((row) => h("tr", {}, columns.map((key) => h("td", { class: typeof row?.[key] === "number" ? "num" : null }, cell(row?.[key]))))));
+    body.append(
+      ...rows.slice(at, at + TABLE_ROWS).map((row) =>
+        h(
+          "tr",
+          {},
+          columns.map((key) => h("td", { class: typeof row?.[key] === "number" ? "num" : null }, cell(row?.[key]))),
+        ),
+      ),
+    );
     at += TABLE_ROWS;
     if (at < rows.length) box.append(replace(more, t("tools.more", { n: count(Math.min(TABLE_ROWS, rows.length - at)) })));
   }
   const caption = h("caption", { class: "muted small" }, name ? `${cleanText(name)} · ` : "", t("result.rows", { n: count(rows.length) }));
-  box.append(h("div", { class: "scroll result-table", tabindex: "0", role: "region", "aria-label": t("result.table") }, h("table", { class: "table" }, caption, h("thead", {}, h("tr", {}, columns.map((key) => h("th", { scope: "col" }, cleanText(key))))), body)));
+  box.append(
+    h(
+      "div",
+      { class: "scroll result-table", tabindex: "0", role: "region", "aria-label": t("result.table") },
+      h(
+        "table",
+        { class: "table" },
+        caption,
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            columns.map((key) => h("th", { scope: "col" }, cleanText(key))),
+          ),
+        ),
+        body,
+      ),
+    ),
+  );
   show();
   return box;
 }

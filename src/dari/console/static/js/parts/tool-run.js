@@ -26,7 +26,9 @@ export async function loadTools() {
 }
 
 export function annotationBadges(tool) {
-  return annotationsOf(tool).map(([name, isWarning]) => h("span", { class: ["badge", isWarning ? "bad" : "info"], title: t(`tools.about.${name}`) }, t(`tools.hint.${name}`)));
+  return annotationsOf(tool).map(([name, isWarning]) =>
+    h("span", { class: ["badge", isWarning ? "bad" : "info"], title: t(`tools.about.${name}`) }, t(`tools.hint.${name}`)),
+  );
 }
 
 /** toolRun(entry, {args, view, signal, onArgs, onView, onDone(result, text)}) → {el, run(), set(args), focus()}. */
@@ -40,13 +42,38 @@ export function toolRun(entry, { args, view = "", raw = true, signal, onArgs = (
   const said = h("span", { class: "muted small ellipsis" });
   const busy = h("div", { class: "row wrap run-busy", hidden: true }, progress, elapsed, said);
   const isDangerous = tool.annotations?.destructiveHint === true && tool.annotations?.readOnlyHint !== true;
-  const runButton = h("button", { class: ["btn", isDangerous ? "danger" : "primary"], type: "button", title: "Ctrl+Enter", on: { click: run } }, icon("play"), t("tools.run"));
-  const stop = h("button", { class: "btn", type: "button", hidden: true, on: { click: () => abort?.abort(new DOMException("", "AbortError")) } }, icon("stop"), t("tools.cancel"));
+  const runButton = h(
+    "button",
+    { class: ["btn", isDangerous ? "danger" : "primary"], type: "button", title: "Ctrl+Enter", on: { click: run } },
+    icon("play"),
+    t("tools.run"),
+  );
+  const stop = h(
+    "button",
+    { class: "btn", type: "button", hidden: true, on: { click: () => abort?.abort(new DOMException("", "AbortError")) } },
+    icon("stop"),
+    t("tools.cancel"),
+  );
   const reset = h("button", { class: "btn ghost", type: "button", on: { click: () => form.set() } }, t("tools.reset"));
   let abort = null;
 
-  const el = h("div", { class: "stack tool-run", data: { state: "idle" }, on: { keydown: onKey } },
-    form.el, h("div", { class: "row wrap" }, runButton, stop, reset, h("span", { class: "grow" }), copyMenu(entry, () => form.value)), busy, questions, output);
+  const el = h(
+    "div",
+    { class: "stack tool-run", data: { state: "idle" }, on: { keydown: onKey } },
+    form.el,
+    h(
+      "div",
+      { class: "row wrap" },
+      runButton,
+      stop,
+      reset,
+      h("span", { class: "grow" }),
+      copyMenu(entry, () => form.value),
+    ),
+    busy,
+    questions,
+    output,
+  );
   signal?.addEventListener("abort", () => abort?.abort(signal.reason));
 
   function onKey(event) {
@@ -83,7 +110,12 @@ export function toolRun(entry, { args, view = "", raw = true, signal, onArgs = (
     progress.removeAttribute("value");
     replace(said);
     el.dataset.state = "running";
-    for (const [one, hidden] of [[busy, false], [stop, false], [runButton, true]]) one.hidden = hidden;
+    for (const [one, hidden] of [
+      [busy, false],
+      [stop, false],
+      [runButton, true],
+    ])
+      one.hidden = hidden;
     let result = null;
     let outcome = "ok";
     try {
@@ -91,7 +123,10 @@ export function toolRun(entry, { args, view = "", raw = true, signal, onArgs = (
       if (result?.isError) outcome = "error";
     } catch (error) {
       outcome = mine.signal.aborted ? "cancelled" : "error";
-      result = { isError: true, content: outcome === "cancelled" ? [] : [{ type: "text", text: [error.message, error.hint].filter(Boolean).join("\n") }] };
+      result = {
+        isError: true,
+        content: outcome === "cancelled" ? [] : [{ type: "text", text: [error.message, error.hint].filter(Boolean).join("\n") }],
+      };
     } finally {
       clearInterval(timer);
       over.abort();
@@ -99,10 +134,27 @@ export function toolRun(entry, { args, view = "", raw = true, signal, onArgs = (
     }
     const ms = performance.now() - started;
     el.dataset.state = outcome;
-    for (const [one, hidden] of [[busy, true], [stop, true], [runButton, false]]) one.hidden = hidden;
-    calls.add({ tool: entry.name, schema: isObject(tool.inputSchema) ? tool.inputSchema : {}, args: sent, at: Date.now(), ms: Math.round(ms), outcome });
+    for (const [one, hidden] of [
+      [busy, true],
+      [stop, true],
+      [runButton, false],
+    ])
+      one.hidden = hidden;
+    calls.add({
+      tool: entry.name,
+      schema: isObject(tool.inputSchema) ? tool.inputSchema : {},
+      args: sent,
+      at: Date.now(),
+      ms: Math.round(ms),
+      outcome,
+    });
     const { resultView } = await import("./tool-result.js");
-    replace(output, outcome === "cancelled" ? badge(t("result.cancelled"), "warn") : resultView(result, { tool, ms, outcome, view, onView: (id) => ((view = id), onView(id)) }));
+    replace(
+      output,
+      outcome === "cancelled"
+        ? badge(t("result.cancelled"), "warn")
+        : resultView(result, { tool, ms, outcome, view, onView: (id) => ((view = id), onView(id)) }),
+    );
     output.firstElementChild?.scrollIntoView({ block: "nearest" });
     onDone(result, outcome);
   }
@@ -115,13 +167,24 @@ function copyMenu(entry, args) {
   const call = () => ({ name: entry.name, args: args(), server: entry.server, own: entry.own, endpoint: `${location.origin}/mcp` });
   const hasCommand = entry.server || entry.name.startsWith("crewx_tools_");
   const kinds = entry.scope === "admin" ? ["mcp"] : ["mcp", "curl", "python", ...(hasCommand ? ["cli"] : [])];
-  const select = h("select", { class: "select", "aria-label": t("tools.copyAs"), title: t("tools.copy.token"), on: { change: async () => {
-    const kind = select.value;
-    select.value = "";
-    const snippets = await import("../lib/snippets.js");
-    await copyText({ mcp: snippets.asMcp, curl: snippets.asCurl, python: snippets.asPython, cli: snippets.asCli }[kind](call()));
-    select.dataset.copied = kind;
-  } } }, h("option", { value: "" }, t("tools.copyAs")));
+  const select = h(
+    "select",
+    {
+      class: "select",
+      "aria-label": t("tools.copyAs"),
+      title: t("tools.copy.token"),
+      on: {
+        change: async () => {
+          const kind = select.value;
+          select.value = "";
+          const snippets = await import("../lib/snippets.js");
+          await copyText({ mcp: snippets.asMcp, curl: snippets.asCurl, python: snippets.asPython, cli: snippets.asCli }[kind](call()));
+          select.dataset.copied = kind;
+        },
+      },
+    },
+    h("option", { value: "" }, t("tools.copyAs")),
+  );
   select.append(...kinds.map((kind) => h("option", { value: kind }, t(`tools.copy.${kind}`))));
   return select;
 }
