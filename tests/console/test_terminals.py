@@ -106,6 +106,14 @@ async def test_commands_show_exit_code_time_and_who_and_lead_to_failures(person:
     await expect(pane(page, pane_id).locator(".term")).to_have_attribute("data-state", "live")
 
 
+async def test_a_screen_that_is_higher_than_its_place_shows_the_cursor(person: Person, agent: Agent) -> None:
+    pane_id = await new_pane(agent)
+    page = await person.open(f"/terminals/{pane_id}")
+    await page.set_viewport_size({"width": 1280, "height": 420})
+    await agent.call("crux_execute_command", command="seq 1 200; echo the-end", pane_id=pane_id)
+    await expect(screen(page, pane_id).locator(".term-row", has_text=re.compile("^the-end$"))).to_be_in_viewport()
+
+
 async def test_a_command_is_copied_and_run_again(person: Person, agent: Agent) -> None:
     await person.context.grant_permissions(["clipboard-read", "clipboard-write"])
     pane_id = await new_pane(agent)

@@ -30,7 +30,7 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
   const blocks = new Map();
   const view = termView({ paneId: id, signal, onFrame: take, onError: fail, onLeave: leave, onPalette: () => openPalette().catch(toastError) });
   const title = h("h2", { class: "ellipsis" }, id);
-  const about = h("span", { class: "muted small ellipsis grow" });
+  const about = h("span", { class: "pane-about muted small ellipsis grow" });
   const state = h("span", { class: "row" });
   const takeButton = h("button", { class: "btn", type: "button", on: { click: () => takeOrBack().catch(toastError) } });
   const note = h("div", { class: "pane-note", role: "status", hidden: true });
@@ -245,7 +245,7 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
     takeButton.disabled = !facts || facts.exit_code !== null || shown === "over";
     const last = facts?.last_typist;
     replace(state, facts && facts.exit_code !== null ? badge(t("term.exited", { code: facts.exit_code }), facts.exit_code ? "bad" : "ok") : null,
-      holder ? badge(t("term.heldShort", { name: cleanText(holder.name, 40) }), "warn") : last ? h("span", { class: "muted small", data: { typist: last.kind } }, t("term.typed", { name: typistName(last) })) : null);
+      holder ? badge(t("term.heldShort", { name: cleanText(holder.name, 40) }), "warn") : last ? h("span", { class: "pane-about muted small", data: { typist: last.kind } }, t("term.typed", { name: typistName(last) })) : null);
     const message = shown === "over" ? t("term.gone", { id }) : shown === "lost" ? t("term.lost")
       : isTyping && facts.is_asking_secret ? t("term.secret") : holder ? t("term.held", { name: typistName(holder) }) : null;
     note.hidden = !message;

@@ -98,6 +98,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
         one.style.setProperty("--col", col);
         one.style.setProperty("--row", row);
       }
+      if (row !== shownRow) showRow(row);
     }
     if (facts.exit_code !== null) el.dataset.exit = facts.exit_code;
   }
@@ -120,12 +121,24 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
   // Size: the letters are as large as the columns allow.
 
   let fittedCols = 0;
+  let rowHeight = 16;
+  let height = 0;
+  let shownRow = -1;
   function fit() {
     if (!facts || !scroll.clientWidth) return;
     fittedCols = facts.cols;
+    height = scroll.clientHeight;
     const ratio = probe.getBoundingClientRect().width / 50 / parseFloat(getComputedStyle(probe).fontSize) || 0.6;
-    const size = Math.max(9, Math.min(13, (scroll.clientWidth - 16) / facts.cols / ratio));
-    el.style.setProperty("--term-size", `${Math.floor(size * 10) / 10}px`);
+    const size = Math.floor(10 * Math.max(9, Math.min(13, (scroll.clientWidth - 16) / facts.cols / ratio))) / 10;
+    el.style.setProperty("--term-size", `${size}px`);
+    rowHeight = size * 1.25;
+    if (shownRow >= 0) showRow(shownRow);
+  }
+
+  /** A screen that is higher than its place is scrolled to the cursor. */
+  function showRow(row) {
+    shownRow = row;
+    if (el.dataset.state === "live") scroll.scrollTop = Math.max(0, (row + 1) * rowHeight + 8 - height);
   }
   const observer = new ResizeObserver(() => fit());
   observer.observe(scroll);
@@ -192,6 +205,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     past.hidden = true;
     screen.hidden = false;
     past.replaceChildren();
+    shownRow = -1;
     drawing ||= requestAnimationFrame(draw);
   }
 
