@@ -7,13 +7,14 @@ import shlex
 
 import pytest
 
-from dari.cli.audit import make_parser
+from dari.cli import approvals, audit
 from dari.cli.remote.main import REMOTE, load, parser_of
 from tests.support.remote_user import Person
 from tests.support.wire import ROOT
 
 PAGES = ("profiles.md", "sandbox.md", "trust.md")
 COMMANDS = {command.name: command for command in REMOTE}
+OTHER_PARSERS = {"audit": audit.make_parser, "approvals": approvals.make_parser}
 
 
 def shell_lines(page: str) -> list[str]:
@@ -28,8 +29,8 @@ LINES = [(page, line) for page in PAGES for line in shell_lines(page)]
 def test_a_command_line_of_a_guide_is_one_that_is_taken(page: str, line: str) -> None:
     program, group, *words = shlex.split(line)
     assert program == "dari"
-    if group == "audit":
-        make_parser().parse_args(words)
+    if group in OTHER_PARSERS:
+        OTHER_PARSERS[group]().parse_args(words)
         return
     assert group == "remote"
     command = COMMANDS[words[0]]
