@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -74,6 +76,20 @@ async def test_a_question_of_the_server_is_answered_in_the_palette(console_page:
     await page.get_by_role("group", name="play asks").get_by_label(re.compile("^name")).fill("Ada")
     await page.get_by_role("button", name="Send").click()
     await expect(page.get_by_role("region", name="Result")).to_contain_text("accept")
+
+
+async def test_a_question_that_no_call_on_the_page_is_about_comes_as_a_dialog(console_page: Page) -> None:
+    page = console_page
+    asked = page.evaluate("""async () => {
+        const main = document.querySelector("script[type=module]").src;
+        const { live } = await import(new URL("lib/live.js", main).href);
+        return (await live.call("play__asks")).content[0].text;
+    }""")
+    answer = asyncio.ensure_future(asked)
+    question = page.get_by_role("dialog", name="The server asks")
+    await question.get_by_label(re.compile("^name")).fill("Ada")
+    await question.get_by_role("button", name="Send").click()
+    assert json.loads(await answer) == {"action": "accept", "content": {"name": "Ada", "age": 30}}
 
 
 async def test_keys_and_escapes_in_a_result_are_not_typed(console_page: Page) -> None:

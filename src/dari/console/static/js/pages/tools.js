@@ -240,7 +240,7 @@ function mountTools(body, signal) {
           { class: "row wrap" },
           h("h2", { class: "mono" }, cleanText(entry.own)),
           annotationBadges(entry.tool),
-          entry.scope === "admin" ? badge(t("tools.consoleOnly")) : null,
+          entry.scope === "admin" ? h("span", { class: "badge", title: t("tools.about.consoleOnly") }, t("tools.consoleOnly")) : null,
         ),
         entry.title ? h("p", {}, h("bdi", {}, cleanText(entry.title))) : null,
         entry.own === entry.name ? null : h("p", { class: "muted small mono" }, cleanText(entry.name)),
