@@ -56,7 +56,8 @@ FILTERS: tuple[tuple[tuple[str, ...], list[int]], ...] = (
     (("--since", "2999-01-01"), []),
     (("--event", "upstream", "--method", "GET"), [1, 3]),
     (("--query", "method:POST or status:4xx"), [2, 3]),
-    (("--query", "-method:POST", "--status", "2xx"), [1]),
+    (("--query=-method:POST", "--status", "2xx"), [1]),
+    (("--query", "not method:POST"), [1, 3]),
 )
 
 
