@@ -24,7 +24,7 @@ from bench.proxy.usage import cpu_s
 
 HERE = ROOT / "bench" / "console"
 START_S = 60.0
-FILL_S = 300.0
+FILL_S = 600.0
 FLOWS = 50_000
 FLOWS_PER_S = 100
 FILL_PER_S = 1000
@@ -181,10 +181,29 @@ def mitmweb(browser: Browser, scratch: Scratch, *, is_busy: bool = False) -> Ite
             yield running
             return
         wait_until_listening(MITMWEB, process, port, scratch)
+        _wait_until_read(web)
         running.load = lambda: traffic(port, origin, 0, FLOWS_PER_S)
         yield running
     finally:
         stop(process)
+
+
+def _wait_until_read(port: int) -> None:
+    """mitmweb answers nobody while it reads a file of flows."""
+    deadline = time.monotonic() + FILL_S
+    while time.monotonic() < deadline:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=FILL_S)
+        began = time.monotonic()
+        try:
+            connection.request("GET", "/")
+            connection.getresponse().read()
+            if time.monotonic() - began < 1.0:
+                return
+        except OSError:
+            pass
+        finally:
+            connection.close()
+    raise BenchError(f"mitmweb has not read {FLOWS} flows after {FILL_S:g} s")
 
 
 @contextmanager

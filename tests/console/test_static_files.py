@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
+import brotli
 import pytest
 
-from dari.console.static_files import FOLDER, find_file, strip_comments, version
+from dari.console.static_files import FOLDER, encode_for, find_file, strip_comments, version
 
 SCRIPTS = sorted(FOLDER.rglob("*.js"))
 MAX_PAGE_BYTES = 60_000
@@ -124,3 +126,17 @@ def test_files_are_sent_without_comments_and_indentation_under_the_same_line_num
 def test_no_literal_spans_lines_that_lose_their_indentation(name: str) -> None:
     lines = _without_comments((FOLDER / name).read_text()).splitlines()
     assert [line for line in lines if line.count("`") % 2] == []
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding"), [(b"gzip, deflate, br, zstd", b"br"), (b"GZIP;q=0.5", b"gzip"), (b"zebra", b""), (b"", b"")]
+)
+def test_a_file_is_sent_in_the_best_coding_that_the_browser_takes(accepted: bytes, coding: bytes) -> None:
+    file = find_file("js/main.js")
+    assert file is not None
+    chosen, body = encode_for(file, accepted)
+    assert chosen == coding
+    decode = {b"br": brotli.decompress, b"gzip": gzip.decompress, b"": bytes}[coding]
+    assert decode(body) == file.plain
+    if coding == b"br":
+        assert len(body) < len(file.gzipped) < len(file.plain)

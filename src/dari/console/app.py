@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from dari.console.login import ConsoleSession, Logins
-from dari.console.static_files import StaticFile, find_file
+from dari.console.static_files import StaticFile, encode_for, find_file
 from dari.daemon.caller_scopes import CallerIdentity
 from dari.daemon.person import find_agent
 from dari.daemon.tcp_peer import Address, is_local, knows_tcp_owners, tcp_peer_pid
@@ -187,13 +187,14 @@ async def _send_file(
         return
     tag = file.etag.encode()
     known = status == 200 and headers.get(b"if-none-match") == tag
-    zipped = b"gzip" in headers.get(b"accept-encoding", b"")
-    body = b"" if known else file.gzipped if zipped else file.plain
+    coding, body = (
+        (b"", b"") if known else await asyncio.to_thread(encode_for, file, headers.get(b"accept-encoding", b""))
+    )
     fields = [(b"content-type", file.content_type.encode()), (b"etag", tag), (b"vary", b"accept-encoding")]
     lasting = b"public, max-age=31536000, immutable" if file.is_lasting else b"no-cache"
     fields += [(b"cache-control", lasting), (b"content-length", b"%d" % len(body))]
-    if zipped and not known:
-        fields.append((b"content-encoding", b"gzip"))
+    if coding:
+        fields.append((b"content-encoding", coding))
     await _send(send, 304 if known else status, fields, b"" if method == "HEAD" else body)
 
 
