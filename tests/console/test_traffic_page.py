@@ -324,6 +324,7 @@ async def test_the_page_goes_on_when_crabd_is_killed_and_started_again(
         await expect(page.locator(".proxy")).to_have_attribute("data-state", "down")
         await page.get_by_role("button", name="Start proxy").first.click()
         await expect(page.locator(".proxy")).to_have_attribute("data-state", "running")
+        await expect(page.locator(".toast[data-kind=bad]")).to_have_count(0)
         address = (await agent.call("crab_proxy_info"))["address"]
         async with client_of(f"http://{address}") as client:
             await client.get(site.url("/hello?after"))

@@ -231,8 +231,10 @@ export function mount(root, { route, signal }) {
     return { element, show };
   }
 
+  // A crabd that was killed starts with its proxy: that it runs already is what was wanted.
   async function start() {
-    await attempt(() => live.call("crab_proxy_start", {}, { signal }));
+    const isThere = (error) => error?.name === "proxy_already_running";
+    await attempt(() => live.call("crab_proxy_start", {}, { signal }).catch((error) => (isThere(error) ? null : Promise.reject(error))));
   }
 
   async function halt() {
