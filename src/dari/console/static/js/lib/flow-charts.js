@@ -37,9 +37,9 @@ export function byDuration(rows) {
     const ms = row[DURATION];
     if (ms !== null) counts[LIMITS_MS.findIndex((limit) => ms < limit)]++;
   }
-  return counts.map((value, at) => ({ name: at === counts.length - 1 ? `≥ ${shortMs(LIMITS_MS[at - 1])}` : `< ${shortMs(LIMITS_MS[at])}`, value }));
+  return counts.map((value, at) => ({ name: at === counts.length - 1 ? `≥${shortMs(LIMITS_MS[at - 1])}` : `<${shortMs(LIMITS_MS[at])}`, value }));
 }
 
 function shortMs(ms) {
-  return ms < 1000 ? `${ms} ms` : `${ms / 1000} s`;
+  return ms < 1000 ? `${ms}ms` : `${ms / 1000}s`;
 }
