@@ -250,8 +250,10 @@ export function mount(root, { route, signal }) {
       panel.refresh = null;
       clear(panel);
       const given = { name, panel, signal: panelAbort.signal, card: () => cards.get(name) };
-      if (tab === "edit") serverForm(panel, { name, signal: panelAbort.signal, onSaved });
-      else ({ test: testTab, tools: toolsTab, changes: changesTab, log: logTab })[tab](given);
+      if (tab === "edit") {
+        const form = panelAbort.signal;
+        serverForm(panel, { name, signal: form, onSaved: (saved) => onSaved(saved, form) });
+      } else ({ test: testTab, tools: toolsTab, changes: changesTab, log: logTab })[tab](given);
       bar.select(tab);
     }
 
@@ -265,11 +267,12 @@ export function mount(root, { route, signal }) {
     };
   }
 
-  function onSaved(saved) {
+  /** `form` is the signal of the form that was saved: who has left it meanwhile stays where they went. */
+  function onSaved(saved, form) {
     toast(t("servers.saved", { name: cleanText(saved.server.name), file: cleanText(saved.file) }), { kind: "ok" });
     for (const note of saved.notes) toast(cleanText(note, 500), { kind: "warn" });
     cards.set(saved.server.name, saved.server);
-    go(serverPath(saved.server.name), { replace: true });
+    if (!form.aborted) go(serverPath(saved.server.name), { replace: true });
   }
 
   async function run(button, tool, name) {
@@ -332,10 +335,10 @@ export function mount(root, { route, signal }) {
     root.append(h("header", { class: "page-head" }, h("h1", {}, h("a", { href: "/servers" }, t("servers.title")), " / ", t(kind))), panel);
     const onAdded = (names) => {
       toast(t("servers.added", { names: cleanText(names.join(", ")) }), { kind: "ok" });
-      go(names.length === 1 ? serverPath(names[0], "test") : "/servers");
+      if (!abort.signal.aborted) go(names.length === 1 ? serverPath(names[0], "test") : "/servers");
     };
     if (add === "json" || add === "import") reviewView(panel, { kind: add, signal: abort.signal, onAdded });
-    else serverForm(panel, { name: "", signal: abort.signal, onSaved });
+    else serverForm(panel, { name: "", signal: abort.signal, onSaved: (saved) => onSaved(saved, abort.signal) });
     return {};
   }
 
