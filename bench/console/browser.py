@@ -16,6 +16,7 @@ ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 SIZE = {"width": 1280, "height": 800}
 LONG_FRAME_MS = 50.0
 TIMEOUT_MS = 60_000
+SETTLE_MS = 3000
 # What a page consists of; what it asks for afterwards is data.
 PARTS = ("document", "script", "stylesheet", "image", "font", "manifest", "other")
 # Counting begins on each page at once, and its end is a promise that is asked for afterwards.
@@ -86,11 +87,12 @@ def weigh(browser: Browser, site: Site, links: str = "") -> Weight:
         page = context.new_page()
         finished: dict[str, Request] = {}
         page.on("requestfinished", lambda request: finished.setdefault(request.url, request))
-        page.goto(site.url, wait_until="networkidle")
+        page.goto(site.url)
+        page.wait_for_timeout(SETTLE_MS)  # a page that asks for news again and again is never idle
         # Only without a reload is each file asked for once: the links are followed as a person does.
         for link in page.locator(links).all() if links else ():
             link.click()
-            page.wait_for_load_state("networkidle")
+            page.wait_for_timeout(SETTLE_MS)
         parts = [one for one in finished.values() if one.resource_type in PARTS]
         served = sum(one.sizes()["responseBodySize"] for one in parts)
         bodies = [response.body() for one in parts if (response := one.response()) is not None and response.ok]

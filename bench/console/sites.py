@@ -19,7 +19,7 @@ from bench.console.browser import Site
 from bench.console.contenders import BIN, INSPECTOR, MITMWEB, NODE, OURS, PEER, Contender
 from bench.errors import BenchError
 from bench.machine import ROOT, clean_environment, free_port
-from bench.processes import TOKEN, Process, Scratch, spawn, stop, wait_until_listening
+from bench.processes import Process, Scratch, spawn, stop, wait_until_listening
 from bench.proxy.usage import cpu_s
 
 HERE = ROOT / "bench" / "console"
@@ -207,31 +207,31 @@ def _wait_until_read(port: int) -> None:
 
 
 @contextmanager
-def inspector(browser: Browser, scratch: Scratch, *, is_busy: bool = False) -> Iterator[Running]:
-    port, server = free_port(), free_port()
+def inspector(browser: Browser, scratch: Scratch) -> Iterator[Running]:
+    """As it opens, without a server."""
+    port = free_port()
     home = scratch.path / f"inspector-{port}"
     more = {
         "CLIENT_PORT": str(port),
         "MCP_SANDBOX_PORT": str(free_port()),
         "MCP_APP_ORIGIN_PORT": str(free_port()),
         "MCP_AUTO_OPEN_ENABLED": "false",
-        "MCP_INSPECTOR_API_TOKEN": TOKEN,
+        "DANGEROUSLY_OMIT_AUTH": "true",
     }
     words = [str(NODE), str(INSPECTOR.program), "--web"]
     process = spawn(INSPECTOR, words, scratch, pipes=False, env=environment(home, NODE.parent, **more))
-    noise = [sys.executable, str(HERE / "noisy_server.py"), str(server), str(FLOWS_PER_S)]
-    noisy = subprocess.Popen(noise, env=clean_environment())
     try:
         wait_until_listening(INSPECTOR, process, port, scratch)
-        url = f"http://127.0.0.1:{port}/?MCP_INSPECTOR_API_TOKEN={TOKEN}"
-        busy = f"{url}&serverUrl=http://127.0.0.1:{server}/mcp&transport=http&autoConnect={TOKEN}"
-        yield Running(INSPECTOR, Site(url), process, (busy,))
+        yield Running(INSPECTOR, Site(f"http://127.0.0.1:{port}/"), process)
     finally:
-        stop(noisy)
         stop(process)
 
 
-SITES = {OURS.name: dari, MITMWEB.name: mitmweb, INSPECTOR.name: inspector}
+SITES: dict[str, Callable[..., AbstractContextManager[Running]]] = {
+    OURS.name: dari,
+    MITMWEB.name: mitmweb,
+    INSPECTOR.name: inspector,
+}
 
 
 @contextmanager
@@ -257,11 +257,6 @@ def settle(page: Page, contender: Contender) -> None:
         _wait(page, "the pane is shown", lambda: page.locator(".term[data-state='live']").count())
     elif contender is MITMWEB:
         _wait(page, "flows are shown", lambda: page.locator("tr").count() > 10)
-    else:
-        _wait(page, "the server is connected", lambda: "noisy" in page.locator("body").inner_text())
-        logs = page.get_by_text(re.compile("^(Logs|Logging)$")).first
-        if logs.count():
-            logs.click()
     page.wait_for_timeout(3000)
 
 
