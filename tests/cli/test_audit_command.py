@@ -27,9 +27,10 @@ DAY = datetime(2026, 11, 16, 12, tzinfo=UTC)
 class Log:
     """A log in its usual place, written on days of the test's choice."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, at: datetime = DAY) -> None:
+        """`at`: when it is opened, which its first record says; the writer may write that at once or later."""
         self.folder = folder
-        self.at = DAY
+        self.at = at
         self.log = AuditLog(folder, batch_s=0.001, now=lambda: self.at.timestamp())
 
     def call(self, server: str, tool: str, outcome: str = "ok", **more: Any) -> None:
@@ -162,8 +163,7 @@ def test_a_line_that_a_killed_daemon_left_half_written_is_told_apart_from_a_forg
 def test_logs_of_commands_beside_the_daemon_are_asked_with_it(
     filled: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    beside = Log(tmp_path / "bridge/audit-beside/1")
-    beside.at = DAY + timedelta(days=2)
+    beside = Log(tmp_path / "bridge/audit-beside/1", DAY + timedelta(days=2))
     beside.call("fs", "list", who="cli")
     beside.log.close()
     assert main(["audit", "--server", "fs", "--limit", "2"]) == 0
