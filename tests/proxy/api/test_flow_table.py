@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,30 @@ async def test_clearing_is_told_to_those_who_follow(tmp_path: Path) -> None:
         async with asyncio.timeout(20):
             assert (await waiting).is_stale
         assert (await rig.service.table.rows()).rows == []
+
+
+async def test_who_reads_while_the_disk_is_being_cleared_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with origin() as site, proxy(tmp_path) as rig:
+        await rig.get(site.url("/a"))
+        cursor = await first(rig.service)
+        recording = rig.runtime.recording
+        assert recording.store is not None
+        has_read, clear = threading.Event(), recording.store.clear
+
+        def clear_late(up_to_id: int) -> None:
+            assert has_read.wait(20)
+            clear(up_to_id)
+
+        monkeypatch.setattr(recording.store, "clear", clear_late)
+        clearing = asyncio.create_task(rig.service.traffic.clear())
+        async with asyncio.timeout(20):
+            early = await rig.service.table.changes(cursor, timeout_s=20)
+            assert early.is_stale
+            has_read.set()
+            await clearing
+            assert (await rig.service.table.changes(early.cursor, timeout_s=20)).is_stale
 
 
 async def test_a_burst_comes_in_bounded_batches_and_nothing_waits_for_a_slow_reader(tmp_path: Path) -> None:

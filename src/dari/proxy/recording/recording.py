@@ -170,6 +170,7 @@ class Recording:
         if self.store is not None:
             store_last = await asyncio.to_thread(self.store.last_id)
             await asyncio.to_thread(self.store.clear, max(last_id, store_last))
+            self.ring.note_clear()  # who followed has perhaps read the disk in between
         if self.bodies is not None:
             self.bodies.clear()
         return cleared

@@ -134,9 +134,13 @@ class Ring:
         self._seqs.clear()
         self._marks.clear()
         self._trim_at = self._block
+        self.note_clear()
+        return gone
+
+    def note_clear(self) -> None:
+        """What was read before is worth nothing now; who follows reads anew."""
         self.clears += 1
         self._note_change()
-        return gone
 
     @property
     def oldest_seq(self) -> int:
