@@ -222,9 +222,11 @@ async def test_servers_of_other_programs_are_imported(person: Person, hub: Conso
 async def test_a_tool_is_turned_off_for_every_agent(person: Person, hub: ConsoleHub) -> None:
     hub.write_servers(lab=lab_server())
     page = await person.open("/servers/lab?tab=tools")
-    if await page.get_by_role("button", name="Start it and list its tools").count():
-        await page.get_by_role("button", name="Start it and list its tools").click()
-    await page.get_by_role("searchbox", name="Filter tools").fill("greet")
+    ask, search = page.get_by_role("button", name="Start it and list its tools"), page.get_by_role("searchbox")
+    await expect(ask.or_(search).first).to_be_visible()
+    if await ask.count():
+        await ask.click()
+    await search.fill("greet")
     await page.get_by_role("switch", name="greet").click()
     await expect(page.locator(".server-tool")).to_have_attribute("data-state", "off")
     async with hub.agent() as agent, asyncio.timeout(30):

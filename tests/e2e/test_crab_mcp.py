@@ -119,7 +119,8 @@ async def test_the_end_of_stdin_leaves_http_alone() -> None:
 
 
 async def test_a_client_of_the_next_crabd_needs_its_token() -> None:
-    """A restart makes new tokens; the server sees the new file and lets the old token in no longer."""
+    """A restart makes new tokens; the server sees the new file and lets the old token in no longer, nor any session
+    that was begun with it."""
     with run_directory() as run_dir:
         async with crab_mcp(run_dir, transport="http", command=CRAB_MCP) as server:
             wire = await server.http()
@@ -133,7 +134,11 @@ async def test_a_client_of_the_next_crabd_needs_its_token() -> None:
             while (await wire.post(tool_call("crab_ping", {}))).status != 401:
                 pass
             wire.headers["Authorization"] = f"Bearer {server.token_now()}"
-            assert await ask(wire, "crab_ping") == {"pong": True}
+            assert (await wire.post(tool_call("crab_ping", {}))).status == 404
+            again = await server.http()
+            again.headers["Authorization"] = f"Bearer {server.token_now()}"
+            await again.ask(initialize())
+            assert await ask(again, "crab_ping") == {"pong": True}
 
 
 async def test_many_clients_call_at_once_and_a_wait_keeps_nobody_waiting() -> None:
