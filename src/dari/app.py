@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.endpoints import GatewayEndpoints
     from dari.bridge.service import Bridge
-    from dari.console.console import Console
+    from dari.console.console import WebConsole
     from dari.core.approval_service import ApprovalService
     from dari.core.audit.writer import RecordWriter
     from dari.core.tool import Tool
@@ -110,14 +110,14 @@ def build_endpoints(settings: ServeSettings, bridge: Bridge) -> GatewayEndpoints
 
 def build_console(
     settings: ServeSettings, bridge: Bridge, endpoints: GatewayEndpoints, url: Callable[[], str]
-) -> Console:
+) -> WebConsole:
     """The web console over everything that the hub has."""
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.endpoints import GatewayEndpoint, ServerOptions
     from dari.bridge.gateway.selection import ServerSelection
     from dari.console.backends import ConsoleBackends
     from dari.console.client_activity import ClientActivity
-    from dari.console.console import Console
+    from dari.console.console import WebConsole
     from dari.console.crab_endpoint import CrabEndpoint
     from dari.console.login import Logins
     from dari.transport.token_service import TokenService
@@ -154,7 +154,7 @@ def build_console(
         )
         return GatewayEndpoint(view, ServerSelection(mode="full"), options)
 
-    return Console(backends, make_endpoint)
+    return WebConsole(backends, make_endpoint)
 
 
 def servers_for_clients(

@@ -21,7 +21,7 @@ from dari.console.topics.approvals import follow_approvals
 from dari.core.approvals import Approval
 from dari.core.audit.query import query
 from dari.core.scopes import ALL_SCOPES, MCP_SCOPES
-from dari.core.standing_approvals import Match, RuleDraft
+from dari.core.standing_approvals import ArgumentMatch, RuleDraft
 from dari.daemon.caller_scopes import CallerIdentity, serve_caller
 from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
 
@@ -104,7 +104,7 @@ async def test_a_denial_carries_its_note_to_the_agent(tmp_path: Path) -> None:
 async def test_always_shows_its_rule_first_and_is_taken_back(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         id = await desk.waits("make test-unit")
-        rule = RuleDraft(arguments={"pane_id": Match(kind="any")})
+        rule = RuleDraft(arguments={"pane_id": ArgumentMatch(kind="any")})
         preview = await desk.tools.preview_rule(id, rule)
         assert "make test-unit" in preview.summary and (await desk.tools.rules()).standing.rules == []
         await desk.tools.answer(id, "always", rule=rule)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from dari.console.backends import ConsoleBackends
 from dari.console.channel import MAX_TOPICS, ConsoleChannel
 from dari.console.console import GRANT
-from dari.console.live import Feed, Lost, TopicOptions, Topics
+from dari.console.live import Lost, TopicFeed, TopicOptions, Topics
 from dari.core.registry import Registry
 from dari.errors import Unavailable
 from dari.mcp.server import Info, Server
@@ -22,7 +22,7 @@ BACKENDS = cast(ConsoleBackends, SimpleNamespace())
 
 
 async def test_a_feed_gives_what_came_since_the_last_time() -> None:
-    feed: Feed[int] = Feed()
+    feed: TopicFeed[int] = TopicFeed()
     feed.put(1)
     feed.put(2)
     assert await feed.take() == [1, 2]
@@ -31,7 +31,7 @@ async def test_a_feed_gives_what_came_since_the_last_time() -> None:
 
 
 async def test_a_feed_that_is_not_read_drops_the_oldest_and_says_so() -> None:
-    feed: Feed[int] = Feed(limit=3)
+    feed: TopicFeed[int] = TopicFeed(limit=3)
     for number in range(5):
         feed.put(number)
     assert await feed.take() == Lost(5)

@@ -12,7 +12,7 @@ import pytest
 
 from dari.console.backends import ConsoleBackends
 from dari.console.live import TopicOptions
-from dari.console.tools.terminals import TerminalTools
+from dari.console.tools.terminals import ConsoleTerminalTools
 from dari.console.topics.panes import PanesEvent, follow_pane, follow_panes
 from dari.core.scopes import ADMIN
 from dari.core.tool import tools_of
@@ -55,7 +55,7 @@ async def _until(events: AsyncIterator[E], holds: Callable[[E], object]) -> E:
 
 async def test_a_pane_is_followed_and_typed_into_as_a_person() -> None:
     backends = _backends()
-    tools = TerminalTools(backends)
+    tools = ConsoleTerminalTools(backends)
     async with cruxd():
         pane = (await tools.open()).pane_id
         frames = cast(Any, follow_pane(backends, pane, TopicOptions()))
@@ -148,7 +148,7 @@ async def test_the_daemon_is_not_started_by_looking() -> None:
 
 
 async def test_lines_that_a_person_enters_are_in_the_audit_log_and_keys_are_not(tmp_path: Path) -> None:
-    tools = TerminalTools(_backends())
+    tools = ConsoleTerminalTools(_backends())
     async with cruxd():
         pane = (await tools.open()).pane_id
         await tools.type(pane, [TypedPiece(text="echo typed-line"), TypedPiece(key="Enter")])
@@ -161,7 +161,7 @@ async def test_lines_that_a_person_enters_are_in_the_audit_log_and_keys_are_not(
 
 
 def test_every_tool_is_for_people_and_keys_are_not_recorded() -> None:
-    tools = {tool.name: tool for tool in tools_of(TerminalTools(_backends()))}
+    tools = {tool.name: tool for tool in tools_of(ConsoleTerminalTools(_backends()))}
     assert {tool.scope for tool in tools.values()} == {ADMIN}
     assert not tools["dari_terminal_type"].is_recorded
     assert tools["dari_terminal_take_over"].is_recorded

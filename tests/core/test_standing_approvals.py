@@ -18,11 +18,11 @@ from dari.core.audit.log import AuditLog
 from dari.core.audit.query import query
 from dari.core.audit.redact import redact_value
 from dari.core.scopes import ALL_SCOPES, MCP_SCOPES
-from dari.core.standing_approvals import Match, RuleDraft, StandingApprovals, is_like
+from dari.core.standing_approvals import ArgumentMatch, RuleDraft, StandingApprovals, is_like
 from dari.daemon.caller_scopes import CallerIdentity, serve_caller, serve_own_process
 from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound, Unavailable
 
-ANY, LIKE = Match(kind="any"), lambda text: Match(kind="like", text=text)
+ANY, LIKE = ArgumentMatch(kind="any"), lambda text: ArgumentMatch(kind="like", text=text)
 
 VERY_SAME = RuleDraft()
 

@@ -19,7 +19,7 @@ from dari.cli.kit.table import format_table, one_line
 from dari.core.approval_service import ApprovalList, ApprovalService
 from dari.core.approvals import Approval
 from dari.core.hub_client import hub_approvals
-from dari.core.standing_approvals import Match, RuleDraft, StandingRule, describe_rule
+from dari.core.standing_approvals import ArgumentMatch, RuleDraft, StandingRule, describe_rule
 from dari.errors import Conflict, InvalidInput, NotFound, Unavailable
 from dari.text.sanitize import escape_hidden
 
@@ -144,13 +144,13 @@ async def _rules(hub: ApprovalService, arguments: argparse.Namespace) -> int:
 
 def _draft(arguments: argparse.Namespace) -> RuleDraft:
     """`--any` and `--like` as a rule; what they do not name must be the very same."""
-    chosen = {name: Match(kind="any") for name in arguments.any}
+    chosen = {name: ArgumentMatch(kind="any") for name in arguments.any}
     for word in arguments.like:
         name, equals, pattern = word.partition("=")
         if not equals:
             raise InvalidInput(f"--like must be NAME=PATTERN, got {word[:80]!r}", "such as --like path='/home/me/*'")
-        chosen[name] = Match(kind="like", text=pattern)
-    who, effect = chosen.pop("who", Match()), chosen.pop("effect", Match())
+        chosen[name] = ArgumentMatch(kind="like", text=pattern)
+    who, effect = chosen.pop("who", ArgumentMatch()), chosen.pop("effect", ArgumentMatch())
     return RuleDraft(who=who, effect=effect, arguments=chosen, lasts_s=_seconds(arguments.lasts))
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dari.cli.hub.daemon import Hosted
     from dari.cli.mcp.http import HubForwarder
     from dari.cli.mcp.hub import NoHub
-    from dari.console.console import Console
+    from dari.console.console import WebConsole
 
 
 def run_up(arguments: argparse.Namespace) -> int:
@@ -239,12 +239,12 @@ class _Served:
     url: str = ""
 
 
-def _announce(settings: ServeSettings, served: _Served, console: Console | None, url: str, token_path: str) -> None:
+def _announce(settings: ServeSettings, served: _Served, console: WebConsole | None, url: str, token_path: str) -> None:
     served.url = url
     _banner(settings, url, token_path, "" if console is None else _console_line(console))
 
 
-def _console_line(console: Console) -> str:
+def _console_line(console: WebConsole) -> str:
     """The link is for the person at this terminal; an agent that runs `dari up` gets none."""
     from dari.daemon.person import find_agent
 

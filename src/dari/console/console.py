@@ -36,17 +36,17 @@ def console_toolkits(backends: ConsoleBackends, registry: Registry) -> Iterable[
     from dari.console.tools.connect import ConnectTools
     from dari.console.tools.crab_endpoint import CrabEndpointTools
     from dari.console.tools.doctor import DoctorTools
-    from dari.console.tools.hub import HubTools
+    from dari.console.tools.hub import ConsoleHubTools
     from dari.console.tools.knowledge import KnowledgeFolderTools
     from dari.console.tools.policies import PolicyTools
     from dari.console.tools.proxy import ProxyPageTools
     from dari.console.tools.server_import import server_toolkits
-    from dari.console.tools.terminals import TerminalTools
+    from dari.console.tools.terminals import ConsoleTerminalTools
     from dari.console.tools.tokens import TokenTools
     from dari.console.tools.tool_origins import ToolOriginTools
     from dari.console.tools.traffic import TrafficPageTools
 
-    yield HubTools(backends)
+    yield ConsoleHubTools(backends)
     yield DoctorTools(backends)
     yield ApprovalTools(backends)
     yield AuditTools(backends)
@@ -58,7 +58,7 @@ def console_toolkits(backends: ConsoleBackends, registry: Registry) -> Iterable[
     yield PolicyTools(backends)
     yield ProxyPageTools(backends)
     yield from server_toolkits(backends)
-    yield TerminalTools(backends)
+    yield ConsoleTerminalTools(backends)
     yield TrafficPageTools(backends)
     yield ToolOriginTools(backends.view, registry)
 
@@ -95,7 +95,7 @@ def console_topics() -> dict[str, Follow]:
     }
 
 
-class Console:
+class WebConsole:
     """Everything behind the page. The server that pages talk to is made when the first one connects."""
 
     def __init__(self, backends: ConsoleBackends, make_endpoint: Callable[[], GatewayEndpoint]) -> None:

@@ -60,7 +60,7 @@ class Lost(Struct, frozen=True):
     count: int
 
 
-class Feed(Generic[T]):
+class TopicFeed(Generic[T]):
     """A bounded queue between what pushes and a generator that pulls: it drops the oldest and says so."""
 
     def __init__(self, limit: int = MAX_FEED) -> None:

@@ -71,7 +71,7 @@ class Logins:
         return session if session is not None and session.expires_unix > self._now() else None
 
     def end(self, id: str) -> None:
-        """Log out; open pages of that session are told."""
+        """Log out, and end the open pages of that session."""
         if id in self._sessions:
             self._drop(id)
             self._write()

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from dari.core.approvals import Approval, ApprovalQueue, ProposedCall
 from dari.core.scopes import ADMIN, CONTROL, READ
-from dari.core.standing_approvals import RuleDraft, RuleList, StandingApprovals, StandingRule, describe_rule
+from dari.core.standing_approvals import RuleDraft, StandingApprovalList, StandingApprovals, StandingRule, describe_rule
 from dari.daemon.caller_scopes import current_caller, is_person, require_person
 from dari.daemon.person import AGENT_HOSTS
 from dari.daemon.stub import expose
@@ -156,9 +156,9 @@ class ApprovalService:
         return self.decide(id, approves=False, by=by or "a person", reason=reason)
 
     @expose("approvals.rules", ADMIN)
-    async def list_rules(self) -> RuleList:
+    async def list_rules(self) -> StandingApprovalList:
         """The standing approvals, newest first, with how often each was used."""
-        return RuleList(rules=[], file="") if self._standing is None else self._standing.listed()
+        return StandingApprovalList(rules=[], file="") if self._standing is None else self._standing.listed()
 
     @expose("approvals.grants", ADMIN)
     async def list_grants(self) -> list[Approval]:

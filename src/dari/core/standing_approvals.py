@@ -49,7 +49,7 @@ _PLAIN = re.compile(r"[\w./:@%+=,-]*")
 _WORD_START = re.compile(r"(?:^|[\s=:,'\"`(])$")
 
 
-class Match(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ArgumentMatch(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How one value of a later call must agree."""
 
     kind: MatchKind = "is"
@@ -69,9 +69,9 @@ class Match(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class RuleDraft(Struct, frozen=True, kw_only=True):
     """What a person chooses. What is not named must be the very same as in the call that waits."""
 
-    who: Match = Match()
-    effect: Match = Match()
-    arguments: dict[str, Match] = {}
+    who: ArgumentMatch = ArgumentMatch()
+    effect: ArgumentMatch = ArgumentMatch()
+    arguments: dict[str, ArgumentMatch] = {}
     lasts_s: float = 0.0
     """0: until it is taken back."""
 
@@ -80,9 +80,9 @@ class StandingRule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     server: str
     tool: str
-    who: Match
-    effect: Match
-    arguments: dict[str, Match] = {}
+    who: ArgumentMatch
+    effect: ArgumentMatch
+    arguments: dict[str, ArgumentMatch] = {}
     by: str = ""
     """The person who made it."""
     made_unix: float = 0.0
@@ -109,7 +109,7 @@ class RuleUse(Struct, frozen=True, kw_only=True):
     last_used_unix: float = 0.0
 
 
-class RuleList(Struct, frozen=True, kw_only=True):
+class StandingApprovalList(Struct, frozen=True, kw_only=True):
     rules: list[RuleUse]
     file: str
     problem: str = ""
@@ -136,14 +136,14 @@ class StandingApprovals:
         self._rules, self.problem = _read(path)
         self._uses: dict[str, tuple[int, float]] = {}
 
-    def listed(self) -> RuleList:
+    def listed(self) -> StandingApprovalList:
         """Those that count now, newest first."""
         self._forget_expired()
         found = []
         for rule in reversed(self._rules.values()):
             uses, last_unix = self._uses.get(rule.id, (0, 0.0))
             found.append(RuleUse(rule=rule, summary=describe_rule(rule), uses=uses, last_used_unix=last_unix))
-        return RuleList(rules=found, file=str(self._path), problem=self.problem)
+        return StandingApprovalList(rules=found, file=str(self._path), problem=self.problem)
 
     def find(self, call: ProposedCall) -> StandingRule | None:
         """The rule that lets this call through, its use recorded; None when a person has to be asked."""
@@ -181,7 +181,9 @@ class StandingApprovals:
             tool=call.tool,
             who=_made("who", draft.who, call.who),
             effect=_made("effect", _follow_patterns(draft, given, call.message), call.message),
-            arguments={name: _made(name, draft.arguments.get(name, Match()), value) for name, value in given.items()},
+            arguments={
+                name: _made(name, draft.arguments.get(name, ArgumentMatch()), value) for name, value in given.items()
+            },
             by=by,
             made_unix=now,
             expires_unix=now + draft.lasts_s if draft.lasts_s else 0.0,
@@ -250,7 +252,7 @@ def describe_rule(rule: StandingRule) -> str:
     return ", ".join(said)
 
 
-def _said(match: Match, anything: str) -> str:
+def _said(match: ArgumentMatch, anything: str) -> str:
     if match.kind == "any":
         return anything
     return f"like {match.text}" if match.kind == "like" else match.text
@@ -265,20 +267,20 @@ def _is_plain(before: str, text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None
 
 
-def _follow_patterns(draft: RuleDraft, given: Mapping[str, object], message: str) -> Match:
+def _follow_patterns(draft: RuleDraft, given: Mapping[str, object], message: str) -> ArgumentMatch:
     """Words that quote an argument as `this` follow the pattern of that argument, unless the person says otherwise."""
     words = message
     for name, match in draft.arguments.items():
         if match.kind == "like" and isinstance(given[name], str):
             words = words.replace(f"`{given[name]}`", f"`{match.text}`")
-    return Match(kind="like", text=words) if words != message and draft.effect.kind == "is" else draft.effect
+    return ArgumentMatch(kind="like", text=words) if words != message and draft.effect.kind == "is" else draft.effect
 
 
-def _made(name: str, match: Match, value: object) -> Match:
+def _made(name: str, match: ArgumentMatch, value: object) -> ArgumentMatch:
     if match.kind == "any":
-        return Match(kind="any")
+        return ArgumentMatch(kind="any")
     if match.kind == "is":
-        return Match(text=_shown(value), sha256=digest(value))
+        return ArgumentMatch(text=_shown(value), sha256=digest(value))
     if not match.text or len(match.text) > MAX_PATTERN_CHARS:
         raise InvalidInput(
             f"the pattern for {name!r} must have 1 to {MAX_PATTERN_CHARS} characters, got {len(match.text)}",
@@ -291,7 +293,7 @@ def _made(name: str, match: Match, value: object) -> Match:
             f"{_shown(value)!r} is not like {match.text[:MAX_SHOWN_CHARS]!r}, so the rule would not cover this call",
             "* stands for letters, digits and ./:@%+=,-_ inside one word",
         )
-    return Match(kind="like", text=match.text)
+    return ArgumentMatch(kind="like", text=match.text)
 
 
 def _shown(value: object) -> str:

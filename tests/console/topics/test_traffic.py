@@ -14,7 +14,7 @@ import pytest
 
 from dari.console.backends import ConsoleBackends
 from dari.console.live import TopicOptions
-from dari.console.topics.traffic import Changes, Down, Snapshot, TrafficEvent, follow, follow_traffic
+from dari.console.topics.traffic import Down, FlowChanges, FlowSnapshot, TrafficEvent, follow, follow_traffic
 from dari.errors import InvalidInput
 from dari.proxy.api.service import ProxyService, remote_service
 from dari.proxy.daemon import CrabPaths, crabd_client
@@ -40,7 +40,7 @@ async def rows_until(events: Events, count: int) -> list[FlowRow]:
     done: dict[int, FlowRow] = {}
     while len(done) < count:
         event = await next_of(events)
-        assert isinstance(event, Changes), event
+        assert isinstance(event, FlowChanges), event
         done |= {row.id: row for row in event.rows if row.state == "done"}
     return [done[flow_id] for flow_id in sorted(done)]
 
@@ -50,7 +50,7 @@ async def test_the_first_event_is_what_was_recorded_and_the_state_of_the_proxy(t
         await rig.get(site.url("/before"))
         async with aclosing(follow(rig.service, "")) as events:
             first = await next_of(events)
-            assert isinstance(first, Snapshot)
+            assert isinstance(first, FlowSnapshot)
             assert [row.path for row in first.rows] == ["/before"] and first.next_before_id is None
             assert first.proxy.status == "running" and first.proxy.address
 
@@ -79,23 +79,23 @@ async def test_a_filter_shows_what_fits_and_takes_away_what_does_not_any_more(tm
         await next_of(events)
         asking = asyncio.create_task(rig.get(site.url("/slow")))
         shown = await next_of(events)
-        assert isinstance(shown, Changes) and [row.state for row in shown.rows] == ["request"]
+        assert isinstance(shown, FlowChanges) and [row.state for row in shown.rows] == ["request"]
         may_answer.set()
         await asking
         while not (gone := await next_of(events)).gone_ids:  # type: ignore[union-attr]
-            assert isinstance(gone, Changes)
-        assert isinstance(gone, Changes) and (gone.gone_ids, gone.rows) == ([1], [])
+            assert isinstance(gone, FlowChanges)
+        assert isinstance(gone, FlowChanges) and (gone.gone_ids, gone.rows) == ([1], [])
 
 
 async def test_a_page_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
     async with origin() as site, proxy(tmp_path) as rig:
         async with aclosing(follow(rig.service, "")) as events:
             first = await next_of(events)
-            assert isinstance(first, Snapshot)
+            assert isinstance(first, FlowSnapshot)
         await rig.get(site.url("/meanwhile"))
         async with aclosing(follow(rig.service, "", first.cursor)) as events:
             again = await next_of(events)
-            assert isinstance(again, Changes) and [row.path for row in again.rows] == ["/meanwhile"]
+            assert isinstance(again, FlowChanges) and [row.path for row in again.rows] == ["/meanwhile"]
             assert again.proxy is not None
 
 
@@ -105,7 +105,7 @@ async def test_clearing_sends_an_empty_snapshot(tmp_path: Path) -> None:
         async with aclosing(follow(rig.service, "")) as events:
             await next_of(events)
             await rig.service.traffic.clear()
-            while not isinstance(event := await next_of(events), Snapshot):
+            while not isinstance(event := await next_of(events), FlowSnapshot):
                 pass
             assert event.rows == []
 
@@ -115,7 +115,7 @@ async def test_the_state_of_the_proxy_is_told_when_it_changes(tmp_path: Path) ->
         await next_of(events)
         await rig.service.control.stop()
         event = await next_of(events)
-        assert isinstance(event, Changes) and event.proxy is not None and event.proxy.status == "stopped"
+        assert isinstance(event, FlowChanges) and event.proxy is not None and event.proxy.status == "stopped"
 
 
 async def test_a_burst_costs_a_slow_page_one_bounded_event(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_a_burst_costs_a_slow_page_one_bounded_event(tmp_path: Path) -> No
         await next_of(events)
         record(rig, range(1, 5001))
         event = await next_of(events)
-        assert isinstance(event, Changes) and event.is_cut and len(event.rows) == MAX_CHANGES
+        assert isinstance(event, FlowChanges) and event.is_cut and len(event.rows) == MAX_CHANGES
         assert event.rows[-1].id == 5000
         assert len(msgspec.json.encode(event)) < 100_000
         older = await rig.service.table.rows("", event.rows[0].id, 2000)
@@ -156,20 +156,20 @@ async def test_looking_at_traffic_starts_no_daemon_and_finds_one_that_somebody_s
             assert isinstance(down, Down) and down.hint
             async with crabd(run_dir):
                 first = await next_of(events)
-                assert isinstance(first, Snapshot) and first.proxy.status == "stopped"
+                assert isinstance(first, FlowSnapshot) and first.proxy.status == "stopped"
 
 
 async def test_a_page_survives_a_crabd_that_is_killed_and_started_again() -> None:
     with run_directory() as run_dir:
         async with origin() as site, service_of(run_dir) as service, aclosing(follow(service, "")) as events:
             async with crabd(run_dir):
-                while not isinstance(await next_of(events), Snapshot):
+                while not isinstance(await next_of(events), FlowSnapshot):
                     pass
                 await service.settings.set_listen_addr("127.0.0.1:0")
                 await service.control.start()
                 await get(service, site.url("/before"))
                 await service.traffic.wait(after_seq=0)
-                while not isinstance(event := await next_of(events), Changes) or not event.rows:
+                while not isinstance(event := await next_of(events), FlowChanges) or not event.rows:
                     pass
                 await until_on_disk(run_dir, 1)
                 end_crabd(run_dir)
@@ -177,7 +177,7 @@ async def test_a_page_survives_a_crabd_that_is_killed_and_started_again() -> Non
                     pass
             async with crabd(run_dir):
                 again = await next_of(events)
-                assert isinstance(again, Snapshot) and [row.path for row in again.rows] == ["/before"]
+                assert isinstance(again, FlowSnapshot) and [row.path for row in again.rows] == ["/before"]
                 await get(service, site.url("/after"))
                 assert (await rows_until(events, 1))[-1].path == "/after"
 

@@ -10,7 +10,7 @@ import pytest
 from dari.errors import InvalidInput
 from dari.proxy.flow import Flow, WebSocketFrame
 from dari.proxy.query.filters import TrafficFilter, sql_of
-from dari.proxy.query.language import EXAMPLES, KEYS, MAX_FILTER_CHARS, STATES, FilterError, narrow, parse
+from dari.proxy.query.language import EXAMPLES, KEYS, MAX_FILTER_CHARS, STATES, FlowFilterError, narrow, parse
 from dari.proxy.query.language import test_of as make_test
 from dari.proxy.query.search import Sources, search
 from dari.proxy.recording.store import FlowStore
@@ -139,7 +139,7 @@ def test_since_counts_from_now() -> None:
 def test_a_filter_that_cannot_be_read_names_the_place_and_the_next_step(
     text: str, start: int, end: int, says: str
 ) -> None:
-    with pytest.raises(FilterError) as refused:
+    with pytest.raises(FlowFilterError) as refused:
         parse(text)
     assert (refused.value.start, refused.value.end) == (start, end)
     assert says in refused.value.message
@@ -147,7 +147,7 @@ def test_a_filter_that_cannot_be_read_names_the_place_and_the_next_step(
 
 
 def test_a_misspelt_key_is_answered_with_the_one_that_was_meant() -> None:
-    with pytest.raises(FilterError) as refused:
+    with pytest.raises(FlowFilterError) as refused:
         parse("stauts:5xx")
     assert "did you mean status:?" in refused.value.hint
 

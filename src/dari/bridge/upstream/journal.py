@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_EVENTS = 100
 MAX_PROCESSES = 2
-"""Whose stderr is kept: the one that runs, and the one before it, which may have told why it ended."""
+"""Whose stderr is kept: the one that runs, and the one before it, which may say why it ended."""
 MAX_TEXT_CHARS = 2000
 
 LogSource = Literal["event", "stderr", "message"]

@@ -12,7 +12,14 @@ from msgspec import Meta, Struct
 from dari.console.effects import EffectPart, effect_line, effect_parts
 from dari.core.approvals import Approval, State
 from dari.core.scopes import ADMIN
-from dari.core.standing_approvals import PREFIX, RuleDraft, RuleList, StandingRule, describe_rule, named_arguments
+from dari.core.standing_approvals import (
+    PREFIX,
+    RuleDraft,
+    StandingApprovalList,
+    StandingRule,
+    describe_rule,
+    named_arguments,
+)
 from dari.core.tool import tool
 from dari.errors import InvalidInput
 
@@ -71,7 +78,7 @@ class RulePreview(Struct, frozen=True, kw_only=True):
 
 
 class StandingView(Struct, frozen=True, kw_only=True):
-    standing: RuleList
+    standing: StandingApprovalList
     sessions: list[ApprovalSummary]
     """What was approved for the rest of a session."""
 
@@ -197,7 +204,7 @@ _effects: OrderedDict[str, str] = OrderedDict()
 
 
 def _effect_of(approval: Approval) -> str:
-    """Made once for each id: arguments may have megabytes, and the queue is told again with every change."""
+    """Made once for each id: arguments may have megabytes, and the queue is sent again with every change."""
     known = _effects.get(approval.id)
     if known is None:
         known = _effects[approval.id] = effect_line(approval)

@@ -1,4 +1,4 @@
-"""`dari_connect`: how a client is told of this hub, with the real address, paths and token."""
+"""`dari_connect`: how a client is set up for this hub, with the real address, paths and token."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class HubInfo(Struct):
     started_unix: float
 
 
-class HubTools:
+class ConsoleHubTools:
     """Tools named `dari_hub_<method>`."""
 
     prefix = "dari_hub"

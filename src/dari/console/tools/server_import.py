@@ -31,7 +31,7 @@ Choices = Annotated[
 ]
 
 
-class Candidate(Struct, frozen=True):
+class ImportCandidate(Struct, frozen=True):
     """`status`: new, duplicate (the same server is there), conflict (the name is taken), broken (with the reason)."""
 
     ref: str
@@ -50,7 +50,7 @@ class Candidate(Struct, frozen=True):
 
 
 class ImportReview(Struct, frozen=True):
-    candidates: list[Candidate]
+    candidates: list[ImportCandidate]
     notes: list[str]
     file: str
     """Where they would be written."""
@@ -104,7 +104,7 @@ class ServerImportTools:
 
     def _review(self, plan: ImportPlan) -> ImportReview:
         candidates = [
-            Candidate(
+            ImportCandidate(
                 ref=one.ref,
                 name=one.id,
                 program=one.program,

@@ -20,7 +20,7 @@ Button = Literal["left", "middle", "right", "wheel_up", "wheel_down", "none"]
 Modifier = Literal["shift", "alt", "ctrl"]
 
 
-class TerminalTools:
+class ConsoleTerminalTools:
     """Tools named `dari_terminal_<method>`."""
 
     prefix = "dari_terminal"

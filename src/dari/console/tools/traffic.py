@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from dari.core.scopes import ADMIN
 from dari.core.tool import tool
 from dari.proxy.api.traffic import FlowView
-from dari.proxy.query.language import EXAMPLES, KEYS, FilterError, parse
+from dari.proxy.query.language import EXAMPLES, KEYS, FlowFilterError, parse
 from dari.proxy.query.rows import MAX_ROWS, RowPage
 from dari.proxy.tools.arguments import RequestId
 
@@ -77,7 +77,7 @@ class TrafficPageTools:
         """Tell whether a filter can be read, and what is wrong at which characters."""
         try:
             parse(filter)
-        except FilterError as error:
+        except FlowFilterError as error:
             return FilterCheck(False, error.problem, error.hint, error.start, error.end)
         return FilterCheck(True)
 

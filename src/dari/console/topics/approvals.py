@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from dari.console.live import Feed, TopicOptions
+from dari.console.live import TopicFeed, TopicOptions
 from dari.console.tools.approvals import ApprovalQueueView, queue_view
 from dari.core.approvals import ApprovalEvent
 
@@ -24,7 +24,7 @@ PAUSE_S = 0.05
 async def follow_approvals(
     backends: ConsoleBackends, argument: str, options: TopicOptions
 ) -> AsyncIterator[ApprovalQueueView]:
-    feed: Feed[ApprovalEvent] = Feed()
+    feed: TopicFeed[ApprovalEvent] = TopicFeed()
     stop = backends.approvals.queue.subscribe(feed.put)
     last: ApprovalQueueView | None = None
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from dari.console.live import Feed, Lost, TopicOptions
+from dari.console.live import Lost, TopicFeed, TopicOptions
 from dari.console.tools.audit import AuditEntry, AuditFilter, audit_of, entry_of
 from dari.core.audit.query import RecordFilter, search
 from dari.core.audit.record import AuditRecord
@@ -42,7 +42,7 @@ async def follow_audit(backends: ConsoleBackends, argument: str, options: TopicO
     except msgspec.ValidationError as error:
         raise InvalidInput(f"extra must be a filter: {error}", "use the fields of dari_audit_search") from None
     log, loop = audit_of(backends), asyncio.get_running_loop()
-    feed: Feed[Sequence[AuditRecord]] = Feed(MAX_QUEUED_BATCHES)
+    feed: TopicFeed[Sequence[AuditRecord]] = TopicFeed(MAX_QUEUED_BATCHES)
 
     def hear(records: Sequence[AuditRecord]) -> None:
         loop.call_soon_threadsafe(feed.put, records)

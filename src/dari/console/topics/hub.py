@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dari.console.live import Feed, TopicOptions
+from dari.console.live import TopicFeed, TopicOptions
 from dari.core.approvals import ApprovalEvent
 from dari.daemon.lock import lock_holder
 from dari.proxy.daemon import CrabPaths
@@ -37,7 +37,7 @@ class HubState(Struct, frozen=True):
 
 
 async def follow_hub(backends: ConsoleBackends, argument: str, options: TopicOptions) -> AsyncIterator[HubState]:
-    feed: Feed[ApprovalEvent] = Feed()
+    feed: TopicFeed[ApprovalEvent] = TopicFeed()
     stop = backends.approvals.queue.subscribe(feed.put)
     last: HubState | None = None
     try:

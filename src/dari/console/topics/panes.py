@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from dari.console.live import Feed, TopicOptions
+from dari.console.live import TopicFeed, TopicOptions
 from dari.daemon.stub import exposed_name
 from dari.errors import Unavailable
 from dari.terminal.api.approvals import SERVER
@@ -47,7 +47,7 @@ class PanesEvent(Struct, frozen=True, kw_only=True):
 
 
 async def follow_panes(backends: ConsoleBackends, argument: str, options: TopicOptions) -> AsyncIterator[PanesEvent]:
-    asked: Feed[ApprovalEvent] = Feed()
+    asked: TopicFeed[ApprovalEvent] = TopicFeed()
     stop = backends.approvals.queue.subscribe(asked.put)
     loop = asyncio.get_running_loop()
     last: PanesEvent | None = None

@@ -34,7 +34,7 @@ WAIT_S = 2.0
 MAX_RETRY_S = 1.0
 
 
-class Snapshot(Struct, frozen=True, tag="snapshot", tag_field="kind"):
+class FlowSnapshot(Struct, frozen=True, tag="snapshot", tag_field="kind"):
     """Everything so far: the newest rows, oldest first, and where to go on."""
 
     cursor: str
@@ -43,7 +43,7 @@ class Snapshot(Struct, frozen=True, tag="snapshot", tag_field="kind"):
     proxy: ProxyInfo
 
 
-class Changes(Struct, frozen=True, tag="changes", tag_field="kind", omit_defaults=True):
+class FlowChanges(Struct, frozen=True, tag="changes", tag_field="kind", omit_defaults=True):
     """Rows that are new or different, ids that left the filter; `is_cut` when older changes were left out."""
 
     cursor: str
@@ -60,7 +60,7 @@ class Down(Struct, frozen=True, tag="down", tag_field="kind"):
     hint: str
 
 
-TrafficEvent = Snapshot | Changes | Down
+TrafficEvent = FlowSnapshot | FlowChanges | Down
 
 
 async def follow_traffic(
@@ -96,16 +96,16 @@ async def follow(proxy: ProxyService, query: str, since: str = "") -> AsyncGener
             retry_s = min(2 * retry_s, MAX_RETRY_S)
 
 
-async def _follow_run(proxy: ProxyService, query: str, since: str) -> AsyncGenerator[Snapshot | Changes, None]:
+async def _follow_run(proxy: ProxyService, query: str, since: str) -> AsyncGenerator[FlowSnapshot | FlowChanges, None]:
     """Ends when the cursor is stale: after a clearing, or when the reader was too far behind."""
     table = proxy.table
     changes = await table.changes(since, query)
     info = await proxy.control.info()
     if changes.is_stale:
         page = await table.rows(query, None, SNAPSHOT_ROWS)
-        yield Snapshot(changes.cursor, page.rows, page.next_before_id, info)
+        yield FlowSnapshot(changes.cursor, page.rows, page.next_before_id, info)
     else:
-        yield Changes(changes.cursor, changes.rows, changes.gone_ids, changes.is_cut, info)
+        yield FlowChanges(changes.cursor, changes.rows, changes.gone_ids, changes.is_cut, info)
     running = _Running()
     while True:
         started = monotonic()
@@ -117,7 +117,7 @@ async def _follow_run(proxy: ProxyService, query: str, since: str) -> AsyncGener
         if looks and (now := await proxy.control.info()) != info:
             info = news = now
         if rows or changes.gone_ids or changes.is_cut or news is not None:
-            yield Changes(changes.cursor, rows, changes.gone_ids, changes.is_cut, news)
+            yield FlowChanges(changes.cursor, rows, changes.gone_ids, changes.is_cut, news)
         interval_s = BURST_INTERVAL_S if changes.is_cut else MIN_INTERVAL_S
         await asyncio.sleep(max(0.0, interval_s - (monotonic() - started)))
 

@@ -36,7 +36,7 @@ _SIZE_UNITS = {"": 1.0, "b": 1.0, "k": 1024.0, "kb": 1024.0, "m": 1024.0**2, "mb
 _AGO_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-class FilterError(InvalidInput):
+class FlowFilterError(InvalidInput):
     """`start` and `end` are the characters of the filter that are wrong."""
 
     def __init__(self, message: str, hint: str, start: int, end: int) -> None:
@@ -71,7 +71,7 @@ Node = Term | Not | All | Either
 MakeTest = Callable[[str, "BodyStore | None", Redactor], Test]
 
 
-class Key(Struct, frozen=True):
+class FilterKey(Struct, frozen=True):
     """What may stand before a colon."""
 
     example: str
@@ -82,14 +82,14 @@ class Key(Struct, frozen=True):
 def parse(text: str) -> Node | None:
     """The filter as a tree, every value of it checked; nothing for an empty text."""
     if len(text) > MAX_FILTER_CHARS:
-        raise FilterError(f"a filter may have {MAX_FILTER_CHARS} characters, got {len(text)}", "shorten it", 0, 0)
+        raise FlowFilterError(f"a filter may have {MAX_FILTER_CHARS} characters, got {len(text)}", "shorten it", 0, 0)
     words = _Words(text)
     if words.is_done:
         return None
     node = _either(words, 0)
     if not words.is_done:
         start, end, _ = words.take()
-        raise FilterError("a ) without its (", "remove it, or put it in quotes", start, end)
+        raise FlowFilterError("a ) without its (", "remove it, or put it in quotes", start, end)
     return node
 
 
@@ -181,7 +181,7 @@ def _closing_quote(text: str, start: int) -> int:
     while at < len(text) and text[at] != '"':
         at += 2 if text[at] == "\\" else 1
     if at >= len(text):
-        raise FilterError('a " without its end', 'close the quotes, or write \\" for the sign', start, len(text))
+        raise FlowFilterError('a " without its end', 'close the quotes, or write \\" for the sign', start, len(text))
     return at
 
 
@@ -206,16 +206,16 @@ def _one(words: _Words, depth: int) -> Node:
     ahead = words.ahead
     if words.is_done or ahead in ("and", "or", ")"):
         start = max(0, words.place - 1) if words.is_done else words.place
-        raise FilterError("a condition is missing", "such as host:api.test or status:5xx", start, start + 1)
+        raise FlowFilterError("a condition is missing", "such as host:api.test or status:5xx", start, start + 1)
     start, end, word = words.take()
     if depth >= MAX_DEPTH:
-        raise FilterError(f"more than {MAX_DEPTH} levels of ( and not", "write a simpler filter", start, end)
+        raise FlowFilterError(f"more than {MAX_DEPTH} levels of ( and not", "write a simpler filter", start, end)
     if ahead in ("-", "not"):
         return Not(_one(words, depth + 1))
     if ahead == "(":
         node = _either(words, depth + 1)
         if words.ahead != ")":
-            raise FilterError("a ( without its )", "close it, or put it in quotes", start, start + 1)
+            raise FlowFilterError("a ( without its )", "close it, or put it in quotes", start, start + 1)
         words.take()
         return node
     return _term(word, start, end)
@@ -227,16 +227,16 @@ def _term(word: str, start: int, end: int) -> Term:
     if key not in KEYS:
         # An address is text, not a key: http://host and localhost:8080.
         if not (value.startswith("//") or re.match(r"\d+(?:[/?#]|$)", value)):
-            raise FilterError(f"there is no key {key!r}", _suggest(key), start, start + len(key))
+            raise FlowFilterError(f"there is no key {key!r}", _suggest(key), start, start + len(key))
         key, value = "url", word
     if value.startswith('"'):
         value = re.sub(r"\\(.)", r"\1", value[1:-1])
     if not value:
-        raise FilterError(f"{key}: needs a value", f"such as {KEYS[key].example}", start, end)
+        raise FlowFilterError(f"{key}: needs a value", f"such as {KEYS[key].example}", start, end)
     try:
         KEYS[key].test(value, None, HIDING)
     except InvalidInput as error:
-        raise FilterError(error.message, error.hint, start + (found.end() if found else 0), end) from error
+        raise FlowFilterError(error.message, error.hint, start + (found.end() if found else 0), end) from error
     return Term(key, value, start, end)
 
 
@@ -318,22 +318,24 @@ STATES: dict[str, Test] = {
     "replay": lambda flow: flow.replay_of is not None,
     "changed": lambda flow: bool(flow.rule_ids),
 }
-KEYS: dict[str, Key] = {
-    "host": Key("host:example.com", "the host or a sub-domain of it; *.example.com for sub-domains only", _by("host")),
-    "method": Key("method:POST,PUT", "one of these methods", _by("method")),
-    "status": Key("status:5xx", "404, 4xx, 400-499, 500-, or several with commas", _by("status")),
-    "url": Key("url:/login", "text in the URL; a word without a key means the same", _by("url_contains")),
-    "regex": Key(r"regex:/users/\d+$", "a regular expression found in the URL", _by("url_regex")),
-    "type": Key("type:json", "text in the media type of the response, or of the request", _by("mime")),
-    "header": Key('header:"x-cache: hit"', "text in a header line of either direction", _by("header_contains")),
-    "body": Key('body:"not found"', "text in a decoded body or a WebSocket message", _by("body_contains")),
-    "time": Key("time:>500ms", "how long it took, in ms, s or m", _time),
-    "size": Key("size:>100k", "bytes of the response, in k or m", _size),
-    "since": Key("since:10m", "began at most this long ago (s, m, h, d), or since a date", _since),
-    "process": Key("process:curl", "text in the client's program name, or its pid", _by("process")),
-    "rule": Key("rule:*", "changed by the rule with this id, or by any", _rule),
-    "is": Key("is:error", "one of " + ", ".join(STATES), _is),
-    "event": Key("event:tunnel", "how it was answered: " + ", ".join(get_args(Event)), _event),
+KEYS: dict[str, FilterKey] = {
+    "host": FilterKey(
+        "host:example.com", "the host or a sub-domain of it; *.example.com for sub-domains only", _by("host")
+    ),
+    "method": FilterKey("method:POST,PUT", "one of these methods", _by("method")),
+    "status": FilterKey("status:5xx", "404, 4xx, 400-499, 500-, or several with commas", _by("status")),
+    "url": FilterKey("url:/login", "text in the URL; a word without a key means the same", _by("url_contains")),
+    "regex": FilterKey(r"regex:/users/\d+$", "a regular expression found in the URL", _by("url_regex")),
+    "type": FilterKey("type:json", "text in the media type of the response, or of the request", _by("mime")),
+    "header": FilterKey('header:"x-cache: hit"', "text in a header line of either direction", _by("header_contains")),
+    "body": FilterKey('body:"not found"', "text in a decoded body or a WebSocket message", _by("body_contains")),
+    "time": FilterKey("time:>500ms", "how long it took, in ms, s or m", _time),
+    "size": FilterKey("size:>100k", "bytes of the response, in k or m", _size),
+    "since": FilterKey("since:10m", "began at most this long ago (s, m, h, d), or since a date", _since),
+    "process": FilterKey("process:curl", "text in the client's program name, or its pid", _by("process")),
+    "rule": FilterKey("rule:*", "changed by the rule with this id, or by any", _rule),
+    "is": FilterKey("is:error", "one of " + ", ".join(STATES), _is),
+    "event": FilterKey("event:tunnel", "how it was answered: " + ", ".join(get_args(Event)), _event),
 }
 EXAMPLES = (
     "host:api.example.com status:4xx,5xx",

@@ -305,7 +305,7 @@ export function renameIn(value, path, from, to) {
   return setIn(value, path, Object.fromEntries(entries));
 }
 
-/** What typed text is as a value of a field: text that is no number stays text, so that validation can name it. */
+/** What typed text is as a value of a field: text that cannot be read as a number stays text, so that validation can name it. */
 export function fromText(field, text) {
   if (field.kind === "string") return text;
   const trimmed = text.trim();

@@ -148,7 +148,7 @@ export function schemaForm(schema, value, { onChange = () => {}, raw = true, all
     const left = [];
     for (const slot of slots.values()) slot.show(null);
     for (const one of findings()) {
-      if (one.isMissing && !touched.has(one.path)) continue; // nobody is told off before they began
+      if (one.isMissing && !touched.has(one.path)) continue; // an error is shown only after the field was touched
       const slot = slots.get(one.path);
       if (slot) slot.show(one.message);
       else left.push(one);

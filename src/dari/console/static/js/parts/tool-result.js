@@ -86,7 +86,7 @@ export function resultView(result, { tool, ms, outcome, view = "", onView = () =
 
 const schemaOf = (tool) => (typeof tool?.outputSchema === "object" && tool.outputSchema !== null ? tool.outputSchema : null);
 
-/** [a badge, a notice]: whether a client that checks results would take this one. A format is no promise. */
+/** [a badge, a notice]: whether a client that checks results would take this one. A format is shown, not enforced. */
 function fit(tool, result) {
   if (!schemaOf(tool) || result?.isError) return [null, null];
   if (result?.structuredContent === undefined) return [null, h("p", { class: "notice warn", data: { state: "mismatch" } }, t("result.noStructured"))];
