@@ -2,6 +2,7 @@
  *
  * Nothing here follows a schema further than one field, so a recursive one costs no more than a flat one. */
 
+import { has, isObject, lookUp, typeName } from "./json-value.js";
 import { check } from "./validate.js";
 
 const MAX_NODES = 20000;
@@ -18,8 +19,6 @@ const ARRAY_WORDS = ["items", "prefixItems", "minItems", "maxItems", "contains"]
 const STRING_WORDS = ["pattern", "minLength", "maxLength", "format", "contentEncoding"];
 const NUMBER_WORDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
 
-export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-export const has = (object, key) => Object.hasOwn(object, key);
 export const isSecretName = (name) => SECRET.test(String(name));
 
 /** Why no form is made of a schema: "size", "depth", "shape", or "" when one can be. */
@@ -36,24 +35,6 @@ export function whyNoForm(schema) {
     for (const value of below) if (typeof value === "object" && value !== null) stack.push([value, depth + 1]);
   }
   return "";
-}
-
-/** What a local reference names; undefined where nothing is there, or it is in another document. */
-export function lookUp(ref, root) {
-  if (ref === "#") return root;
-  if (typeof ref !== "string" || !ref.startsWith("#")) return undefined;
-  if (!ref.startsWith("#/")) return Object.values(root?.$defs ?? {}).find((one) => one?.$anchor === ref.slice(1) || one?.$dynamicAnchor === ref.slice(1));
-  let node = root;
-  for (const part of ref.slice(2).split("/")) {
-    let key = part;
-    try {
-      key = decodeURIComponent(part);
-    } catch {}
-    key = key.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (typeof node !== "object" || node === null || !has(node, key)) return undefined;
-    node = node[key];
-  }
-  return node;
 }
 
 /** The schema without `$ref` and `allOf`: what they name is merged in. `unresolved` is a reference that leads nowhere. */
@@ -246,12 +227,6 @@ export function variantOf(field, value, root) {
     0,
     field.variants.findIndex((one) => typesOf(one.schema).includes(typeName(value))),
   );
-}
-
-export function typeName(value) {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "array";
-  return typeof value === "number" && Number.isInteger(value) ? "integer" : typeof value;
 }
 
 /** What a form starts with: required parts that have only one beginning, and every default where `all` is set. */

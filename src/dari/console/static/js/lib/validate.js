@@ -2,7 +2,7 @@
  *
  * A finding is {path, keyword, params}; its words are `schema.<keyword>` in the texts. */
 
-import { has, isObject, lookUp, typeName } from "./schema.js";
+import { has, isObject, lookUp, typeName } from "./json-value.js";
 
 const MAX_DEPTH = 120;
 const MAX_PATTERN_CHARS = 300;

@@ -3,7 +3,8 @@
 import { cleanText, h, icon, replace } from "../lib/dom.js";
 import { t } from "../lib/i18n.js";
 import { parseJson, prettyJson } from "../lib/json-text.js";
-import { fieldOf, fromText, has, initialValue, isObject, MAX_FORM_DEPTH, pathText, renameIn, variantOf } from "../lib/schema.js";
+import { has, isObject } from "../lib/json-value.js";
+import { fieldOf, fromText, initialValue, MAX_FORM_DEPTH, pathText, renameIn, variantOf } from "../lib/schema.js";
 
 const SHOWN_OPTIONAL = 12;
 const PAGE = 50;
