@@ -52,6 +52,24 @@ async def test_language_and_theme_are_switched_live_and_remembered(console_page:
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+async def test_a_person_with_a_korean_browser_switches_and_later_pages_follow(new_person: NewPerson) -> None:
+    page = await (await new_person(language="ko")).open()
+    await expect(page.locator("html")).to_have_attribute("lang", "ko")
+    await page.get_by_role("button", name="언어 전환").click()
+    await expect(page.locator("html")).to_have_attribute("lang", "en")
+    await page.get_by_role("link", name="Audit").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Audit")
+
+
+async def test_the_sources_run_as_they_are_written_at_the_plain_address(person: Person) -> None:
+    page = await person.open("/?plain")
+    assert "/js/main.js" in str(await page.locator("script[type=module]").get_attribute("src"))
+    await page.get_by_role("link", name="Audit").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Audit")
+    await page.get_by_role("button", name="Switch language").click()
+    await expect(page.get_by_role("link", name="트래픽")).to_be_visible()
+
+
 async def test_the_keyboard_can_skip_the_navigation(console_page: Page) -> None:
     await console_page.keyboard.press("Tab")
     await expect(console_page.get_by_role("link", name="Skip to the page")).to_be_focused()

@@ -81,8 +81,8 @@ async def test_a_question_of_the_server_is_answered_in_the_palette(console_page:
 async def test_a_question_that_no_call_on_the_page_is_about_comes_as_a_dialog(console_page: Page) -> None:
     page = console_page
     asked = page.evaluate("""async () => {
-        const main = document.querySelector("script[type=module]").src;
-        const { live } = await import(new URL("lib/live.js", main).href);
+        const main = await import(document.querySelector("script[type=module]").src);
+        const { live } = main.$["lib/live.js"];
         return (await live.call("play__asks")).content[0].text;
     }""")
     answer = asyncio.ensure_future(asked)

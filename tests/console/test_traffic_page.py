@@ -57,8 +57,8 @@ async def recorded_calls(page: Page) -> list[str]:
     return list(
         await page.evaluate(
             """async () => {
-                const main = document.querySelector("script[type=module]").src;
-                const { live } = await import(new URL("lib/live.js", main).href);
+                const main = await import(document.querySelector("script[type=module]").src);
+                const { live } = main.$["lib/live.js"];
                 const { value } = await live.call("dari_audit_search", { filter: {}, limit: 50 });
                 return value.records.map((record) => record.tool);
             }"""

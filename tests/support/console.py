@@ -54,10 +54,10 @@ document.addEventListener("securitypolicyviolation", (event) => {
 });
 """
 
-# The page's own module: it is asked for by the address, with its version, that the page has it from.
+# The page's own module, from the table `$` of modules in the script that the page began with.
 SWITCH = """async (code) => {
-    const main = document.querySelector("script[type=module]").src;
-    (await import(new URL("lib/i18n.js", main).href)).setLanguage(code);
+    const main = await import(document.querySelector("script[type=module]").src);
+    await main.$["lib/i18n.js"].setLanguage(code);
 }"""
 
 expect.set_options(timeout=TIMEOUT_MS)

@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from dari.console.login import ConsoleSession, Logins
-from dari.console.static_files import StaticFile, encode_for, find_file
+from dari.console.script_chunks import LANGUAGES
+from dari.console.static_files import StaticFile, encode_for, find_file, page_file
 from dari.daemon.caller_scopes import CallerIdentity
 from dari.daemon.person import find_agent
 from dari.daemon.tcp_peer import Address, is_local, knows_tcp_owners, tcp_peer_pid
@@ -26,6 +27,7 @@ from dari.transport.health import HealthApp, Scope
 
 PAGES = frozenset(["", "servers", "tools", "traffic", "terminals", "knowledge", "approvals", "audit", "settings"])
 COOKIE = "dari_console"
+LANGUAGE_COOKIE = "dari_language"
 LIVE_PATH = "/live"
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
@@ -82,7 +84,8 @@ class ConsoleApp:
             if self._session(headers) is None:
                 await _send_file(send, find_file("login.html"), headers, method, status=401)
             else:
-                await _send_file(send, find_file("index.html"), headers, method)
+                page, is_plain = path.strip("/").partition("/")[0], scope["query_string"] == b"plain"
+                await _send_file(send, page_file(page, _language(headers), is_plain=is_plain), headers, method)
         else:
             await _say(send, 404, "not found")
 
@@ -135,17 +138,27 @@ class ConsoleApp:
         await self._serve(receive, send, caller, session)
 
     def _session(self, headers: Mapping[bytes, bytes]) -> ConsoleSession | None:
-        try:
-            cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
-        except CookieError:
-            return None
-        found = cookies.get(self._cookie_name(headers))
-        return None if found is None else self._logins.find(found.value)
+        found = _cookie(headers, self._cookie_name(headers))
+        return None if found is None else self._logins.find(found)
 
     def _cookie_name(self, headers: Mapping[bytes, bytes]) -> str:
         """With the port: browsers send a cookie to every port of a host, and two hubs may run."""
         _, _, port = headers.get(b"host", b"").decode("latin-1").rpartition(":")
         return f"{COOKIE}_{port}" if port.isdigit() else COOKIE
+
+
+def _cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
+    try:
+        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
+    except CookieError:
+        return None
+    return None if found is None else found.value
+
+
+def _language(headers: Mapping[bytes, bytes]) -> str:
+    """What the person chose in the page, or else the first language of the browser; English where we have neither."""
+    chosen = _cookie(headers, LANGUAGE_COOKIE) or headers.get(b"accept-language", b"").decode("latin-1")[:2].lower()
+    return chosen if chosen in LANGUAGES else "en"
 
 
 async def _refusal(scope: Scope) -> str:

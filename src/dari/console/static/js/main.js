@@ -8,7 +8,7 @@ import { go, onRoute, route, startRouting } from "./lib/route.js";
 import { loadStyle } from "./lib/style.js";
 import { applyTheme, switchTheme } from "./lib/theme.js";
 import { openPalette, searchButton, showKeys } from "./parts/palette.js";
-import { toast } from "./parts/toast.js";
+import { toast, toastError } from "./parts/toast.js";
 import { emptyState } from "./parts/widgets.js";
 import texts from "./texts/shell.js";
 
@@ -42,7 +42,7 @@ function link(page) {
 
 function switchLanguage() {
   const codes = Object.keys(LANGUAGES);
-  setLanguage(codes[(codes.indexOf(getLanguage()) + 1) % codes.length]);
+  setLanguage(codes[(codes.indexOf(getLanguage()) + 1) % codes.length]).catch(toastError);
 }
 
 async function logOut() {
@@ -162,7 +162,6 @@ function addCommands() {
   palette.add({ title: t("logout"), group: t("group.session"), run: logOut });
 }
 
-document.documentElement.lang = getLanguage();
 applyTheme();
 matchMedia("(prefers-color-scheme: light)").addEventListener("change", applyTheme);
 startRouting();

@@ -3,13 +3,8 @@
 const tables = { en: {}, ko: {} };
 const listeners = new Set();
 export const LANGUAGES = { en: "English", ko: "한국어" };
-let language = pick();
-
-function pick() {
-  const kept = globalThis.localStorage?.getItem("dari.language");
-  if (kept in LANGUAGES) return kept;
-  return (globalThis.navigator?.language || "en").startsWith("ko") ? "ko" : "en";
-}
+// The server chose it (by this page's cookie, or the browser's language) and sent the texts of that language only.
+let language = globalThis.document?.documentElement.lang || "en";
 
 export class Message {
   constructor(key, values) {
@@ -56,10 +51,11 @@ export function getLanguage() {
   return language;
 }
 
-export function setLanguage(code) {
+export async function setLanguage(code) {
   if (!(code in LANGUAGES)) return;
+  if (!Object.keys(tables[code]).length) addTexts((await import(new URL(`../../${code}/texts/all.js`, import.meta.url))).default);
   language = code;
-  localStorage.setItem("dari.language", code);
+  document.cookie = `dari_language=${code}; Path=/; SameSite=Strict; Max-Age=31536000`;
   document.documentElement.lang = code;
   rewrite(document);
   for (const tell of listeners) tell(code);

@@ -106,7 +106,7 @@ function choice(legend, name, options, current, onChange) {
 
 function appearancePanel(signal) {
   const theme = choice(t("settings.theme"), "theme", THEMES.map((one) => [one, t(`settings.theme.${one}`)]), getTheme, setTheme);
-  const language = choice(t("settings.language"), "language", Object.entries(LANGUAGES), getLanguage, setLanguage);
+  const language = choice(t("settings.language"), "language", Object.entries(LANGUAGES), getLanguage, (code) => setLanguage(code).catch(toastError));
   onTheme(theme.refresh, signal);
   onLanguage(language.refresh, signal);
   return [h("p", { class: "muted" }, t("settings.appearance.body")), h("div", { class: "grid" }, theme, language)];
