@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 
 from bench.console.browser import Frames, Site, first_paint_ms, frames, frames_of_all, visitor, weigh
 from bench.console.contenders import CONTENDERS, EMPTY, INSPECTOR, MITMWEB, OURS, Contender
-from bench.console.sites import FLOWS, SITES, Running, settle
+from bench.console.sites import SITES, Running, all_bytes, settle
 from bench.processes import Scratch
 from bench.results import Measurement, Target
 
@@ -30,19 +30,21 @@ class Plan:
 
 
 def weight(plan: Plan) -> Iterator[Measurement[Contender]]:
-    """What a first visit loads; and of ours all there is, every page of the navigation visited."""
+    """What a first visit loads; of ours also every page of the navigation, and all there is in one language."""
     tenth = (Target(MITMWEB, "≤", 0.1), Target(INSPECTOR, "≤", 0.1))
     served = Measurement("the first page, as served", "kB", CONTENDERS, tenth)
     zipped = Measurement("the first page, gzipped", "kB", CONTENDERS, tenth)
-    whole = Measurement("every page of ours, as served", "kB", (OURS,), (), limit=ALL_KB)
+    pages = Measurement("every page of the navigation, as served", "kB", (OURS,), (), limit=ALL_KB)
+    whole = Measurement("all files in one language, as served", "kB", (OURS,), (), limit=ALL_KB)
     for contender in _present():
         with SITES[contender.name](plan.browser, plan.scratch) as running:
             first = weigh(plan.browser, running.site)
             served.add(contender, first.served_bytes / 1000)
             zipped.add(contender, first.gzipped_bytes / 1000)
             if contender is OURS:
-                whole.add(OURS, weigh(plan.browser, running.site, LINKS).served_bytes / 1000)
-    yield from (served, zipped, whole)
+                pages.add(OURS, weigh(plan.browser, running.site, LINKS).served_bytes / 1000)
+                whole.add(OURS, all_bytes(running.site) / 1000)
+    yield from (served, zipped, pages, whole)
 
 
 def paint(plan: Plan) -> Iterator[Measurement[Contender]]:
@@ -60,7 +62,7 @@ def paint(plan: Plan) -> Iterator[Measurement[Contender]]:
 
 def busy(plan: Plan) -> Iterator[Measurement[Contender]]:
     """One contender at a time, each with the machine for itself; the empty page before ours."""
-    name = f"frames with {FLOWS:,} flows and a pane that prints"
+    name = "frames under load"
     ahead = (Target(EMPTY, "≥", 0.85), Target(MITMWEB, "≥", 1.0))
     rate = Measurement(name, "frames/s", (OURS, EMPTY, MITMWEB), ahead)
     long = Measurement(f"{name}: above 50 ms", "%", (OURS, MITMWEB), (), limit=LONG_PERCENT)
