@@ -79,13 +79,15 @@ class ConsoleApp:
         elif method not in ("GET", "HEAD"):
             await _say(send, 405, "method not allowed", [(b"allow", b"GET, HEAD")])
         elif path.startswith("/static/"):
-            await _send_file(send, find_file(path.removeprefix("/static/")), headers, method)
+            file = await asyncio.to_thread(find_file, path.removeprefix("/static/"))  # the first time it is made
+            await _send_file(send, file, headers, method)
         elif path.strip("/").partition("/")[0] in PAGES:
             if self._session(headers) is None:
                 await _send_file(send, find_file("login.html"), headers, method, status=401)
             else:
                 page, is_plain = path.strip("/").partition("/")[0], scope["query_string"] == b"plain"
-                await _send_file(send, page_file(page, _language(headers), is_plain=is_plain), headers, method)
+                file = await asyncio.to_thread(page_file, page, _language(headers), is_plain=is_plain)
+                await _send_file(send, file, headers, method)
         else:
             await _say(send, 404, "not found")
 
