@@ -4,7 +4,7 @@ const tables = { en: {}, ko: {} };
 const listeners = new Set();
 export const LANGUAGES = { en: "English", ko: "한국어" };
 // The server chose it (by this page's cookie, or the browser's language) and sent the texts of that language only.
-let language = globalThis.document?.documentElement.lang || "en";
+let language = globalThis.document?.documentElement?.lang || "en";
 
 export class Message {
   constructor(key, values) {
