@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from dari.terminal.daemon import cruxd_client
 from dari.terminal.paths import CruxPaths
 from dari.terminal.service import TerminalService, remote_service
 from tests.support.cruxd import cruxd
+from tests.support.panes import Gate
 from tests.support.terminal_service import queue_here
 from tests.support.waiting import until
 
@@ -147,11 +149,24 @@ async def test_the_daemon_is_not_started_by_looking() -> None:
     assert not CruxPaths().socket.exists()
 
 
-async def test_lines_that_a_person_enters_are_in_the_audit_log_and_keys_are_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "sh"])
+async def test_lines_that_a_person_enters_before_the_first_prompt_are_in_the_audit_log(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (path := shutil.which(shell)) is None:
+        pytest.skip(f"{shell} is not on this machine")
+    gate = Gate(tmp_path)
+    monkeypatch.setenv("SHELL", path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    gate.hold_start(tmp_path)
+    if shell == "sh":
+        (tmp_path / ".profile").write_text(f"{gate.command}\n")
     tools = ConsoleTerminalTools(_backends())
     async with cruxd():
         pane = (await tools.open()).pane_id
+        await gate.reached()
         await tools.type(pane, [TypedPiece(text="echo typed-line"), TypedPiece(key="Enter")])
+        gate.let_on()
         folder = tmp_path / "dari"
 
         def recorded() -> bool:

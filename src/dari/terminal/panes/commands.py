@@ -111,6 +111,8 @@ class CommandRecord:
     has_begun: bool = False
     is_given_up: bool = False
     """Somebody pressed ^C before the shell began it."""
+    is_typed: bool = False
+    """Somebody else than `execute` entered it, in a shell that does not say when a command begins."""
     begun_at: float = 0.0
     duration_s: float = 0.0
     mark: int = 0
@@ -207,6 +209,11 @@ class CommandLog:
         self.on_retry: Callable[[CommandRecord], None] = lambda record: None
         """The line is empty again: the command may be typed in another form."""
         self.typed: Callable[[], str] = str
+        """The line that was entered at the prompt, by anybody else than `send`."""
+        self.typed_ahead: Callable[[], tuple[str, bytes]] = lambda: ("", b"")
+        """For a shell that does not say when a command begins: what it may have read, and what was shown since."""
+        self.wants_more = False
+        """That shell waits for the rest of a line that was typed."""
         self.position: Callable[[], int] = int
         """Of the pane's output now."""
         self.place: Callable[[], Mark | None] = lambda: None
@@ -215,6 +222,7 @@ class CommandLog:
         self._retry: Literal["", "giving up", "typed"] = ""
         self._code: int | None = None
         self._count = 0
+        self._size = (80, 24)
         self._kept = 0  # bytes of output in finished records
         self._ready = asyncio.Event()
         self._entered = asyncio.Event()
@@ -298,6 +306,33 @@ class CommandLog:
         self._entered.clear()
         return record
 
+    def enter_typed(self, line: str, size: tuple[int, int]) -> None:
+        """Somebody enters a line in a shell that does not say when a command begins; or the rest of one."""
+        record = self.current
+        if record is not None:
+            self.wants_more = False
+            record.command += f"\n{line}"
+        elif line.strip():
+            record = self._new(line.strip(), self.cwd, size)
+            record.is_typed = True
+            record.typists = self.typists()
+            self._ready.clear()
+        else:
+            return
+        self.on_start(record)
+
+    def _begin_ahead(self, shell: _Shell, size: tuple[int, int]) -> None:
+        """Such a shell is at its next prompt, and nothing was entered at the last one: it ran what was typed ahead."""
+        if shell.begins_by_itself or self.zone != "input" or self.current is not None:
+            return
+        lines, shown = self.typed_ahead()
+        if lines:
+            record = self._new(lines, self.cwd, size)
+            record.has_begun = record.is_typed = True
+            record.typists = self.typists()
+            record.capture.add(shown)
+            self.on_start(record)
+
     def _new(self, command: str, cwd: str, size: tuple[int, int]) -> CommandRecord:
         self._count += 1
         record = CommandRecord(f"cmd-{self._count}", command, cwd, time.time(), size)
@@ -312,6 +347,7 @@ class CommandLog:
 
     def hear(self, payload: bytes, size: tuple[int, int]) -> None:
         """A word of a shell: `<secret>;<letter>[;<number>[;<exit code>;<directory>]]`."""
+        self._size = size
         words = payload.split(b";", 4)
         shell = next((each for each in self._shells if each.nonce and each.nonce == words[0]), None)
         if shell is None or len(words) < 2:
@@ -330,6 +366,7 @@ class CommandLog:
             shell.number = int(words[2])
             code = _number(words[3])
             self._leave_inner(shell, code)
+            self._begin_ahead(shell, size)
             self.cwd = words[4].decode(errors="replace")
             if shell.is_marked:
                 self.finish(code, "mark")
@@ -398,7 +435,9 @@ class CommandLog:
         record = self.current
         if record is None or record.has_begun or self.zone != "input" or self._retry:
             return
-        if self.kind == "fish":  # it has emptied its line
+        if record.is_typed:  # the one who typed it types on
+            self.wants_more = True
+        elif self.kind == "fish":  # it has emptied its line
             self._retry = "typed"
             self.on_retry(record)
         else:
@@ -439,6 +478,7 @@ class CommandLog:
         """The current command ended; also when its shell did."""
         self._settle()
         self._retry = ""
+        self.wants_more = False
         self.typists()  # what was typed so far was for the command that ended
         record, self.current = self.current, None
         if record is None:
@@ -461,6 +501,7 @@ class CommandLog:
     def end(self, code: int) -> None:
         """The pane's own shell ended, and everything in it."""
         self._leave_inner(self._shells[0], code)
+        self._begin_ahead(self._shells[0], self._size)
         self.finish(code)
 
     def find(self, command_id: str) -> CommandRecord:

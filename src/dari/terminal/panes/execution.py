@@ -22,7 +22,8 @@ from dari.errors import Conflict, InvalidInput
 from dari.terminal.engine.engine import Engine
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
 from dari.terminal.panes.output_router import Replies
-from dari.terminal.panes.prompts import FoundPrompt, PromptLine, find_prompt
+from dari.terminal.panes.prompt_line import PromptLine
+from dari.terminal.panes.prompts import FoundPrompt, find_prompt
 from dari.terminal.panes.pty import ProcessInfo, Pty
 from dari.terminal.panes.shell_integration import NUMBER, ShellKind, join_script, quote
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dari.terminal.engine.engine import Engine
 from dari.terminal.panes.commands import CommandLog
 from dari.terminal.panes.expect import OutputExpect
-from dari.terminal.panes.prompts import PromptLine
+from dari.terminal.panes.prompt_line import PromptLine
 from dari.terminal.panes.pty import Pty
 from dari.terminal.panes.shell_integration import NUMBER
 
@@ -67,7 +67,7 @@ class OutputRouter:
         if log.current is not None:
             if log.zone != "prompt":
                 log.current.capture.add(piece)
-        else:
+        elif log.zone == "input":
             self._line.shown(piece)
         if not (self._line.is_echoing and log.zone == "input"):
             self._watch.shown(self._chunk_start + begin, piece)

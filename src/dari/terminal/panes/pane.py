@@ -21,8 +21,8 @@ from dari.terminal.panes.events import Fanout, PaneEvent
 from dari.terminal.panes.execution import ANSWER_S, Execution
 from dari.terminal.panes.expect import ExpectResult, OutputExpect
 from dari.terminal.panes.output_router import OutputRouter, Replies
-from dari.terminal.panes.output_text import to_text
-from dari.terminal.panes.prompts import PromptLine
+from dari.terminal.panes.prompt_line import KernelLines, PromptLine
+from dari.terminal.panes.prompts import reads_terminal
 from dari.terminal.panes.pty import ProcessInfo, Pty, describe, directory_of
 from dari.terminal.panes.shell_integration import Launch, ShellKind, plan_launch
 
@@ -55,7 +55,8 @@ class Pane:
         self._exited = asyncio.Event()
         self._entering = asyncio.Lock()
         self._watch = OutputExpect(lambda: not pty.is_canonical)
-        self._line = PromptLine(lambda: self.kind)
+        self._line = PromptLine(lambda: self.kind, lambda: engine.cursor.col)
+        self._kernel_lines = KernelLines(self.commands, lambda: reads_terminal(self.commands.shell_pid))
         self._replies = Replies(pty, self.commands, lambda: self.pid if self.is_alive else 0)
         self._execution = Execution(
             pane_id,
@@ -89,7 +90,8 @@ class Pane:
         engine.on_clipboard = lambda data: self.events.publish(events.ClipboardWritten(data))
         self.commands.on_start = self._started
         self.commands.on_end = self._ended
-        self.commands.typed = self._typed
+        self.commands.typed = lambda: self._line.text(engine.cols, engine.rows)
+        self.commands.typed_ahead = lambda: (self._kernel_lines.take_ahead(), self._line.data)
         self.commands.position = lambda: engine.consumed
         self.commands.place = lambda: None if engine.is_alternate else engine.mark()
         pty.on_data = self._show
@@ -315,6 +317,8 @@ class Pane:
             raise Conflict(f"the program of pane {self.id} has ended ({self.exit_code})", _REOPEN)
         if self._line.typed(data, self.commands.zone, is_command=is_command):
             self.commands.expect(ANSWER_S)
+        if self.kind == "sh" and not self.is_asking_secret:
+            self._kernel_lines.typed(data, self._size, is_command=is_command)
         if data.endswith(b"\x03"):
             self.commands.note_interrupt()
         if not self._line.is_echoing:
@@ -431,10 +435,6 @@ class Pane:
             self._notice()
         if self.events:
             self.events.publish(events.OutputShown(len(data), self.engine.consumed))
-
-    def _typed(self) -> str:
-        """The line that a person entered, as the screen showed it."""
-        return to_text(self._line.data, self.engine.cols, self.engine.rows).strip()
 
     def _notice(self) -> None:
         title, cwd = self.engine.title, self.engine.cwd
