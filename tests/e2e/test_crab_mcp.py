@@ -169,9 +169,8 @@ async def test_many_clients_call_at_once_and_a_wait_keeps_nobody_waiting() -> No
 
 async def test_dari_mcp_offers_the_same_tools_and_starts_crabd_with_the_first_call() -> None:
     with run_directory() as home, run_directory_of(home / "run" / "crabd") as run_dir:
-        words = StdioServerParameters(
-            command=str(DARI), args=["mcp"], env={"HOME": str(home), "DARI_HOME": str(home)}, cwd=home
-        )
+        env = {"HOME": str(home), "DARI_HOME": str(home), "DARI_BRIDGE_IDLE_S": "1"}  # the hub ends after its client
+        words = StdioServerParameters(command=str(DARI), args=["mcp"], env=env, cwd=home)
         with (home / "stderr").open("w") as log:
             async with Client(stdio_client(words, errlog=log), mode="auto") as client:
                 names = [tool.name for tool in (await client.list_tools()).tools]

@@ -31,7 +31,8 @@ async def check(client: Client) -> None:
 @pytest.mark.parametrize("mode", MODES)
 async def test_dari_mcp_serves_the_client_that_started_it(mode: str, tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("w") as log:
-        words = StdioServerParameters(command=str(DARI), args=["mcp"], cwd=tmp_path, env={"HOME": str(tmp_path)})
+        env = {"HOME": str(tmp_path), "DARI_BRIDGE_IDLE_S": "1"}  # the hub ends after its client
+        words = StdioServerParameters(command=str(DARI), args=["mcp"], cwd=tmp_path, env=env)
         async with Client(stdio_client(words, errlog=log), mode=mode) as client:
             await check(client)
     said = (tmp_path / "stderr").read_text()

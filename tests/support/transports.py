@@ -211,12 +211,13 @@ def logged(level: int = logging.INFO) -> Iterator[list[str]]:
 
 
 async def start_process(directory: Path, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:
-    """A Python process of ours with nothing of the test's environment but PATH."""
+    """A Python process of ours with nothing of the test's environment but PATH; a hub that it starts ends after it."""
+    home = {"HOME": str(directory), "DARI_BRIDGE_IDLE_S": "1"}
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *arguments,
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": str(directory), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+        env={"PATH": os.environ["PATH"], **home, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
         limit=2**26,
         **{"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, **streams},
     )
