@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
@@ -25,17 +26,30 @@ from playwright.async_api import Browser, Page
 from tests.support.async_tests import run_async_test
 from tests.support.console import NewPerson, Person, chromium, person_at
 from tests.support.console_hub import Agent, ConsoleHub, new_home
+from tests.support.scheduling import weight_of
 
 HERE = Path(__file__).parent
 LOOP = "browser_loop"
+BROWSERS = 2
 T = TypeVar("T")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All that use a browser on one worker: one Chromium at a time is what two cores can draw."""
-    for item in items:
-        if HERE in item.path.parents and LOOP in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("console"))
+    """All that use a browser on two workers, a file on one of them: two at a time are what two cores can draw."""
+    weights: Counter[Path] = Counter()
+    for item in filter(_has_browser, items):
+        weights[item.path] += weight_of(item)
+    loads = [0] * BROWSERS
+    places: dict[Path, int] = {}
+    for path, weight in weights.most_common():
+        places[path] = loads.index(min(loads))
+        loads[places[path]] += weight
+    for item in filter(_has_browser, items):
+        item.add_marker(pytest.mark.xdist_group(f"console {places[item.path]}"))
+
+
+def _has_browser(item: pytest.Item) -> bool:
+    return HERE in item.path.parents and LOOP in getattr(item, "fixturenames", ())
 
 
 @pytest.hookimpl(tryfirst=True)
