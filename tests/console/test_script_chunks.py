@@ -73,6 +73,12 @@ def test_each_module_is_in_one_chunk() -> None:
     assert found == sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.js"))
 
 
+def test_no_chunk_needs_one_that_needs_it() -> None:
+    needs = {name: set(chunks_of(name)[1:]) for name in chunk_names()}
+    assert [(one, other) for one, others in needs.items() for other in others if one in needs[other]] == []
+    assert needs["pages/audit.js"] >= {"parts/charts.js"} and needs["main.js"] == set()
+
+
 @pytest.mark.parametrize("name", sorted(chunk_names()))
 def test_a_module_comes_after_all_that_it_uses(name: str) -> None:
     frame = [] if name == "main.js" else chunk_modules("main.js")

@@ -1,9 +1,9 @@
-"""The page's modules joined for sending: one file for the frame, one for each page, one for what several pages share.
+"""The page's modules joined for sending: one file for the frame, one for each page, some for what several pages share.
 
-The sources are plain ES modules and run as they are. One compressed stream of forty modules is a quarter smaller than
-forty streams, and a page asks for two files instead of forty. In a chunk each module is a function that returns its
-exports into the table `$`, after the modules that it imports; so modules keep scopes of their own. Which modules go
-together follows from who reaches them: a module is in exactly one chunk, and only the person's language is in it.
+The sources are plain ES modules and run as they are. One compressed stream of twenty modules is a quarter smaller than
+twenty streams, and a page asks for a handful of files. In a chunk each module is a function that returns its exports
+into the table `$`, after the modules that it imports; so modules keep scopes of their own. Which modules go together
+follows from who reaches them: a module is in exactly one chunk, and only the person's language is in it.
 """
 
 from __future__ import annotations
@@ -127,21 +127,34 @@ def _modules() -> dict[str, Module]:
 
 
 @cache
-def _entries() -> frozenset[str]:
-    """What is loaded later: every module that a script names, and of a pattern those that no other module imports."""
-    modules, found = _modules(), {FRAME}
+def _named() -> frozenset[str]:
+    """What is loaded later by its name."""
+    modules = _modules()
+    asked = {module.resolve(lazy[2]) for module in modules.values() for lazy in _LAZY.finditer(module.source)}
+    return frozenset(asked & modules.keys())
+
+
+@cache
+def _pages() -> frozenset[str]:
+    """What is loaded later by a pattern (`./pages/${name}.js`): of its files those that nothing else asks for."""
+    modules = _modules()
     imported = {name for module in modules.values() for name in module.imports}
-    for module in modules.values():
-        for lazy in _LAZY.finditer(module.source):
-            pattern = module.resolve(re.sub(r"\$\{[^}]*\}", "*", lazy[2]))
-            hits = {name for name in modules if fnmatchcase(name, pattern)}
-            found |= hits - imported if "*" in pattern else hits
-    return frozenset(found)
+    patterns = [
+        module.resolve(re.sub(r"\$\{[^}]*\}", "*", lazy[2]))
+        for module in modules.values()
+        for lazy in _LAZY.finditer(module.source)
+        if "$" in lazy[2]
+    ]
+    matching = frozenset(name for name in modules for one in patterns if fnmatchcase(name, one))
+    return matching - imported - _named()
+
+
+def _entries() -> frozenset[str]:
+    return _named() | _pages() | {FRAME}
 
 
 @cache
 def _chunks() -> dict[str, Chunk]:
-    """By name: the module in it that is loaded by its name, or else its first one."""
     entries, frame = _entries(), set(_closure([FRAME]))
     reached_by: dict[str, set[str]] = {}
     for entry in sorted(entries - {FRAME}):
@@ -149,16 +162,24 @@ def _chunks() -> dict[str, Chunk]:
             reached_by.setdefault(name, set()).add(entry)
     frame |= {name for name, starts in reached_by.items() if len(starts) * 2 > len(entries)}
     groups: dict[frozenset[str], list[str]] = {}
-    for name in _closure([FRAME, *sorted(entries)]):
+    order = _closure([FRAME, *sorted(entries)])
+    for name in order:
         if name not in frame:
             groups.setdefault(frozenset(reached_by[name]), []).append(name)
-    names = {tuple(group): next((one for one in group if one in entries), group[0]) for group in groups.values()}
-    place = {name: names[group] for group in names for name in group}
-    whole = [Chunk(FRAME, tuple(_closure([*sorted(frame - {FRAME}), FRAME])), ())]
-    for group, name in names.items():
-        needs = dict.fromkeys(place[one] for one in _closure(group) if one in place)
-        whole.append(Chunk(name, group, tuple(one for one in needs if one != name)))
-    return {chunk.name: chunk for chunk in whole}
+    place = {name: _chunk_name(starts, group) for starts, group in groups.items() for name in group}
+    whole = {FRAME: Chunk(FRAME, tuple(_closure([*sorted(frame - {FRAME}), FRAME])), ())}
+    for chunk in dict.fromkeys(place.values()):
+        modules = tuple(name for name in order if place.get(name) == chunk)
+        needs = dict.fromkeys(place[name] for name in _closure(modules) if name in place)
+        whole[chunk] = Chunk(chunk, modules, tuple(name for name in needs if name != chunk))
+    return whole
+
+
+def _chunk_name(starts: frozenset[str], group: Sequence[str]) -> str:
+    """The module in the group that is loaded by its name; or else the only page that reaches it, which it joins; or
+    else the first module."""
+    pages = starts & _pages()
+    return next((one for one in group if one in _entries()), min(pages) if len(pages) == 1 else group[0])
 
 
 def _closure(names: Iterable[str]) -> Sequence[str]:
