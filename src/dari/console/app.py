@@ -159,8 +159,8 @@ def _cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
 
 def _language(headers: Mapping[bytes, bytes]) -> str:
     """What the person chose in the page, or else the first language of the browser; English where we have neither."""
-    chosen = _cookie(headers, LANGUAGE_COOKIE) or headers.get(b"accept-language", b"").decode("latin-1")[:2].lower()
-    return chosen if chosen in LANGUAGES else "en"
+    asked = (_cookie(headers, LANGUAGE_COOKIE), headers.get(b"accept-language", b"").decode("latin-1")[:2].lower())
+    return next((one for one in asked if one in LANGUAGES), "en")
 
 
 async def _refusal(scope: Scope) -> str:
