@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, TimeoutError, sync_playwright
 
 from bench.console.contenders import CHROMIUM
 from bench.errors import BenchError
@@ -19,17 +20,16 @@ TIMEOUT_MS = 60_000
 SETTLE_MS = 3000
 # What a page consists of; what it asks for afterwards is data.
 PARTS = ("document", "script", "stylesheet", "image", "font", "manifest", "other")
-# Counting begins on each page at once, and its end is a promise that is asked for afterwards.
+# Counting begins on each page at once, and what was counted is asked for afterwards.
 START = """(ms) => {
     const times = [];
-    window.benchFrames = new Promise((done) => {
-        const next = (now) => {
-            times.push(now);
-            if (now - times[0] < ms) requestAnimationFrame(next); else done(times);
-        };
-        requestAnimationFrame(next);
-    });
-    return null;
+    window.benchFrames = null;
+    const next = (now) => {
+        times.push(now);
+        if (now - times[0] < ms) requestAnimationFrame(next); else window.benchFrames = times;
+    };
+    requestAnimationFrame(next);
+    return true;
 }"""
 PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 
@@ -120,14 +120,22 @@ def frames(page: Page, seconds: float) -> Frames:
 def frames_of_all(pages: Sequence[Page], seconds: float) -> list[Frames]:
     """The same of several pages at the same time."""
     for page in pages:
-        page.evaluate(START, seconds * 1000)
+        _ask(page, START, seconds * 1000)
     return [_frames(page, seconds) for page in pages]
 
 
 def _frames(page: Page, seconds: float) -> Frames:
-    times = [float(each) for each in page.evaluate("() => window.benchFrames")]
+    times = [float(each) for each in _ask(page, "() => window.benchFrames")]
     gaps = [after - before for before, after in pairwise(times)]
     if not gaps:
         raise BenchError(f"{page.url} drew nothing in {seconds:g} s")
     long = sum(gap > LONG_FRAME_MS for gap in gaps)
     return Frames(len(gaps) / (times[-1] - times[0]) * 1000, 100 * long / len(gaps))
+
+
+def _ask(page: Page, script: str, argument: float | None = None) -> Any:
+    """What the script returns once it is true. A page that is too busy to answer is given up after a minute."""
+    try:
+        return page.wait_for_function(script, arg=argument, polling=250, timeout=TIMEOUT_MS).json_value()
+    except TimeoutError:
+        raise BenchError(f"{page.url} gave no answer in {TIMEOUT_MS / 1000:g} s") from None

@@ -1,15 +1,17 @@
 """What is measured of the pages, and the targets of the project for it."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Error
 
 from bench.console.browser import Frames, Site, first_paint_ms, frames, frames_of_all, visitor, weigh
 from bench.console.contenders import CONTENDERS, EMPTY, INSPECTOR, MITMWEB, OURS, Contender
 from bench.console.sites import SITES, Running, all_bytes, settle
+from bench.errors import BenchError
 from bench.processes import Scratch
 from bench.results import Measurement, Target
 
@@ -63,15 +65,20 @@ def paint(plan: Plan) -> Iterator[Measurement[Contender]]:
 def busy(plan: Plan) -> Iterator[Measurement[Contender]]:
     """One contender at a time, each with the machine for itself; the empty page before ours."""
     name = "frames under load"
-    ahead = (Target(EMPTY, "≥", 0.85), Target(MITMWEB, "≥", 1.0))
-    rate = Measurement(name, "frames/s", (OURS, EMPTY, MITMWEB), ahead)
-    long = Measurement(f"{name}: above 50 ms", "%", (OURS, MITMWEB), (), limit=LONG_PERCENT)
-    cpu = Measurement("server CPU for each viewer of that", "%", (OURS, MITMWEB), ())
+    ahead = (Target(EMPTY, "≥", 0.85), Target(MITMWEB, "≥", 1.0), Target(INSPECTOR, "≥", 1.0))
+    rate = Measurement(name, "frames/s", (OURS, EMPTY, MITMWEB, INSPECTOR), ahead)
+    long = Measurement(f"{name}: above 50 ms", "%", CONTENDERS, (), limit=LONG_PERCENT)
+    cpu = Measurement("server CPU for each viewer of that", "%", CONTENDERS, ())
     for _ in range(plan.rounds):
         rate.add(EMPTY, _empty(plan).per_s)
-    for contender in (one for one in _present() if one is not INSPECTOR):
-        with SITES[contender.name](plan.browser, plan.scratch, is_busy=True) as running:
-            _watch(plan, running, rate, long, cpu)
+    for contender in _present():
+        try:
+            with SITES[contender.name](plan.browser, plan.scratch, is_busy=True) as running:
+                _watch(plan, running, rate, long, cpu)
+        except (BenchError, Error) as failed:
+            if contender is OURS:
+                raise
+            print(f"bench: NO NUMBERS OF {contender.title} under load: {failed}", file=sys.stderr)
     yield from (rate, long, cpu)
 
 

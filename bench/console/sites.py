@@ -31,6 +31,8 @@ FILL_S = 150.0
 FLOWS = 50_000
 # mitmweb needs 264 s for 50,000 before it answers anybody: it gets a tenth, which is in its favour.
 MITMWEB_FLOWS = 5_000
+# With 10 a second the Inspector's page answered nothing in 12 s, with 100 nothing in 30 s (on a busy machine).
+LOGS_PER_S = 1
 FLOWS_PER_S = 100
 FILL_PER_S = 1000
 PRINTING = "yes 'the quick brown fox jumps over the lazy dog 0123456789'"
@@ -230,8 +232,8 @@ def _wait_until_read(port: int) -> None:
 
 
 @contextmanager
-def inspector(browser: Browser, scratch: Scratch) -> Iterator[Running]:
-    """As it opens, without a server."""
+def inspector(browser: Browser, scratch: Scratch, *, is_busy: bool = False) -> Iterator[Running]:
+    """As it opens, without a server; under load with one that logs."""
     port = free_port()
     home = scratch.path / f"inspector-{port}"
     more = {
@@ -242,10 +244,12 @@ def inspector(browser: Browser, scratch: Scratch) -> Iterator[Running]:
         "DANGEROUSLY_OMIT_AUTH": "true",
     }
     words = [str(NODE), str(INSPECTOR.program), "--web"]
+    if is_busy:
+        words += [sys.executable, str(HERE / "logging_child.py"), str(LOGS_PER_S)]
     process = spawn(INSPECTOR, words, scratch, pipes=False, env=environment(home, NODE.parent, **more))
     try:
         wait_until_listening(INSPECTOR, process, port, scratch)
-        yield Running(INSPECTOR, Site(f"http://127.0.0.1:{port}/"), process)
+        yield Running(INSPECTOR, Site(f"http://127.0.0.1:{port}/"), process, (f"http://127.0.0.1:{port}/",))
     finally:
         stop(process)
 
@@ -280,6 +284,10 @@ def settle(page: Page, contender: Contender) -> None:
         _wait(page, "the pane is shown", lambda: page.locator(".term[data-state='live']").count())
     elif contender is MITMWEB:
         _wait(page, "flows are shown", lambda: page.locator("tr").count() > 10)
+    else:
+        page.get_by_role("switch").first.click(force=True)
+        page.get_by_text("Logs", exact=True).first.click()
+        _wait(page, "messages are shown", lambda: page.get_by_text("/api/items/").count())
     page.wait_for_timeout(3000)
 
 
