@@ -70,7 +70,11 @@ def test_the_shipped_set_is_loaded_by_name() -> None:
 
 @pytest.mark.parametrize(
     ("qrels", "queries", "place"),
-    [("q1\td1\tmany\nq2\td1\tx\n", '{"_id":"q1","text":"a"}', "qrels.tsv:2"), ("q1\td1\t1", "{", "queries.jsonl:1")],
+    [
+        ("q1\td1\tmany\nq2\td1\tx\n", '{"_id":"q1","text":"a"}', "qrels.tsv:2"),
+        ("q1\td1\t1", "{", "queries.jsonl:1"),
+        ("q2\td1\t1", '{"_id":"q1","text":""}\n{"_id":"q2","text":" "}', "queries.jsonl:2"),
+    ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, qrels: str, queries: str, place: str) -> None:
     folder = _write(tmp_path, qrels)

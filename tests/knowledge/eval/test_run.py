@@ -98,6 +98,23 @@ def test_a_document_is_found_by_its_best_chunk_however_long_it_is(chosen: EvalSe
     assert report.documents == 4
 
 
+def test_a_corpus_may_have_odd_ids_titles_alone_equal_texts_and_a_nul(tmp_path: Path, settings: Settings) -> None:
+    rows = [
+        {"_id": "a/b c#1", "text": "The marmot whistles."},
+        {"_id": "단독", "title": "Emperor penguin colony", "text": ""},
+        {"_id": "one", "text": "The walrus sleeps."},
+        {"_id": "two", "text": "The walrus sleeps."},
+        {"_id": "nul", "text": "An otter\0 swims."},
+        {"_id": "empty", "title": "", "text": " "},
+    ]
+    asked = {"marmot": ["a/b c#1"], "penguin": ["단독"], "walrus": ["one", "two"], "otter": ["nul"]}
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps({"_id": one, "text": one}) + "\n" for one in asked))
+    (tmp_path / "qrels.tsv").write_text("".join(f"{one}\t{doc}\t1\n" for one, docs in asked.items() for doc in docs))
+    report = run_set(load_set(str(tmp_path)), settings, "lexical")
+    assert {one.id: sorted(one.found) for one in report.results} == asked
+
+
 def test_hybrid_without_a_model_says_what_it_searched_with(chosen: EvalSet, settings: Settings) -> None:
     report = run_set(chosen, settings, "hybrid")
     assert (report.mode, report.searched_mode, report.model_key) == ("hybrid", "lexical", "")

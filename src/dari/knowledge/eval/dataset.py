@@ -97,8 +97,11 @@ def load_set(given: str) -> EvalSet:
     questions = []
     for line, data in _lines(path):
         question = _question(_decode(data, _QueryLine, path, line), path, line, relevant)
-        if question.relevant or not question.answerable:
-            questions.append(question)
+        if not question.relevant and question.answerable:
+            continue
+        if not question.text.strip():
+            raise InvalidInput(f"{path}:{line}: a question must have a text", "write it, or take its judgements out")
+        questions.append(question)
     if not questions:
         raise InvalidInput(
             f"no question of {path} has a judgement", "query ids of qrels must be those of queries.jsonl"

@@ -248,7 +248,9 @@ def _put(
         for document in batch:
             # The corpus-id is not a word of the document, so it is not its path either.
             path = f"{len(names):07x}.txt"
-            data = document.text.encode("utf-8", "surrogatepass")
+            # Some corpora have titles without a text, and here and there a NUL, which only binary files may have.
+            text = (document.text if document.text.strip() else document.title).replace("\0", " ")
+            data = text.encode("utf-8", "surrogatepass")
             parsed = msgspec.structs.replace(parse_bytes(data or b" ", path), title=document.title)
             asset = asset_id(data)
             identity = doc_id(path, asset, parsed.parser_version)
