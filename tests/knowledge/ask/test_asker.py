@@ -72,6 +72,13 @@ def test_headings_and_lines_of_code_give_way_to_sentences(tmp_path: Path) -> Non
     assert "##" not in answer.answer
 
 
+@pytest.mark.parametrize("question", ["연차는 며칠인가요?", "연차가 몇 개인가요?", "연차는 얼마입니까?"])
+def test_how_a_korean_question_asks_does_not_count_as_its_subject(tmp_path: Path, question: str) -> None:
+    text = "연차는 매년 15일이 주어진다. 사용하지 않은 연차는 다음 해 3월까지 쓸 수 있다."
+    answer = _ask(corpus_of(tmp_path, {"휴가.md": text, "bees.md": DOCUMENTS["bees.md"]}), question)
+    assert answer.answer.startswith("연차는 매년 15일이 주어진다. [#1]")
+
+
 def test_a_korean_question_is_answered_from_the_korean_document(corpus: Corpus) -> None:
     answer = _ask(corpus, "소리섬 여객선은 몇 분이 걸리나요?")
     assert answer.grounded

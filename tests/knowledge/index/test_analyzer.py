@@ -101,6 +101,14 @@ def test_question_words_are_stop_words_in_both_languages() -> None:
     assert not any(map(is_stop_word, ["backup", "서울", "설정"]))
 
 
+def test_korean_question_words_are_stop_words_in_any_form() -> None:
+    asked = "며칠인가요 언제부터였습니까 몇시까지 얼마예요 무엇입니까 누구에게 어디서 몇명인가요 개인가요 번입니까 왜"
+    assert [word for word in asked.split() if not is_stop_word(word)] == []
+    named = "왜곡 개인 개인이 원인 도시 회원 주인 세일 년도 분기 일정 번호"
+    assert [word for word in named.split() if is_stop_word(word)] == []
+    assert not is_stop_word("왜" + "이나" * 1000 + "곡")  # at once, not in 2¹⁰⁰⁰ steps
+
+
 _ROOTS = "d l t v sk cr hop rat happ poss relat stop conf fl ti lo be gener commun univers organ ug on sing ski ye"
 _ENDS = """
 s es ed ing ly y ies ied e er ation ational ization ize ative ator ance ancy ence ency able ably ability ible ibility

@@ -18,7 +18,7 @@ from functools import lru_cache
 from operator import add
 from typing import TYPE_CHECKING
 
-from dari.knowledge.index.korean import STOP_WORDS as KOREAN_STOP_WORDS
+from dari.knowledge.index.korean import is_stop_word as is_korean_stop_word
 from dari.knowledge.index.korean import strip_particle, trusted_stem
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ a an and are as at be been but by can could did do does for from had has have ho
 no not of on or our shall she should so some such than that the their them then there these they this those to
 was we were what when where which while who whom whose why will with would you your about also am any because
 being between both during each he her him his may might must nor only other over own same too under until up
-very tell give show please
+very tell give show please many much
 """
-_STOP_WORDS = KOREAN_STOP_WORDS.union(_ENGLISH_STOP_WORDS.split())
+_STOP_WORDS = frozenset(_ENGLISH_STOP_WORDS.split())
 
 
 def words_of(text: str) -> list[str]:
@@ -128,7 +128,7 @@ def terms_of_word(word: str) -> list[str]:
 
 def is_stop_word(word: str) -> bool:
     """Does the word say nothing of a question's subject? Asked of queries only."""
-    return word.lower() in _STOP_WORDS or strip_particle(word) in KOREAN_STOP_WORDS
+    return is_korean_stop_word(word) if "가" <= word[0] <= "힣" else word.lower() in _STOP_WORDS
 
 
 class _WordCache(dict[str, str]):

@@ -6,6 +6,8 @@ bigrams beside the stem still match.
 
 from __future__ import annotations
 
+import re
+
 _FIRST_SYLLABLE = 0xAC00
 _FINALS = 28  # finals of a syllable, "none" included
 
@@ -49,10 +51,27 @@ _STOP_WORDS = """
 있는가 있는지 있을까 있습니다 없는 없다 하는 하나 하나요 하는가 하는지 한 할 해 했나 했나요 합니까 합니다 한다
 했다 된 되는 되나요 된다 됩니까 인가 인가요 인지 일까 은 는 을 를 가 의 에 와 과 도 로 으로 에서 에게 대해
 대해서 대한 위해 위한 통해 통한 따라 따른 관한 관해 알려줘 알려주세요 설명해줘 설명해주세요 주세요 해줘 뭐야
-뭔가요 이란 란 좀 더 가장 어떠한 이런 그런 저런 같은
+뭔가요 이란 란 좀 더 가장 어떠한 이런 그런 저런 같은 무얼 뭔지 어때요 어떤가요 어떤지 어떻습니까 있습니까 있을까요
+있는지요 없나 없나요 없는지 없습니까 없을까요 하는지요 했습니까 했는지 되는가 되는지 될까 될까요 됐나요
+되었나요 되었습니까 인지요 입니까 입니다 이다 싶어요 싶습니다 싶은데 싶은데요 궁금해요 궁금합니다 궁금한데
+말해줘 말해주세요 찾아줘 찾아주세요 보여줘 알려주십시오 알려줄래
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words of questions that say nothing of the subject: left out of a query, never of the index."""
+# 며칠인가요, 언제부터였습니까, 몇시까지: a question word with whatever stands behind it; 개인가요 and 번입니까, the end
+# of "몇 개인가요", would else be looked for as 개인, "a person". At most four endings: without a bound a long word that
+# almost matches is tried in 2ⁿ ways.
+_COUNTED = (
+    "시간?|명|개월?|번째?|년|월|일|살|장|회|가지|분|초|주|달|도|층|권|대|건|곳|차례|군데|마리|원|퍼센트|프로|배|세"
+)
+_ASKED = "인가요?|입니까|일까요?|인지요?|이에요|예요|이죠|죠|이나"
+_BEHIND = (
+    f"{_ASKED}|은|는|이|가|을|를|의|에|엔|서|에서|에게|한테|로|으로|와|과|랑|까지|부터|만에|만|동안|쯤|정도|마다|씩|나|도|든|든지"
+    "|이었|였|이었던|였던|습니까|지|이지|야|이야|니|이니|나요|는가|는지|까|요|되|됩니까|된|될|하|합니까|한|할|해|해야|했"
+)
+_QUESTION_WORD = re.compile(
+    rf"(?:무엇|뭐|어디|언제|누구|얼마|며칠|왜|어떻게|어떠|몇(?:{_COUNTED})?)(?:{_BEHIND}){{0,4}}|(?:{_COUNTED})(?:{_ASKED})"
+)
 
 
 def strip_particle(word: str) -> str:
@@ -75,6 +94,11 @@ def strip_particle(word: str) -> str:
                 continue
         return word[:left]
     return word
+
+
+def is_stop_word(word: str) -> bool:
+    """Is the eojeol a question word in any of its forms, or another word that says nothing of a question's subject?"""
+    return strip_particle(word) in STOP_WORDS or word in STOP_WORDS or _QUESTION_WORD.fullmatch(word) is not None
 
 
 def trusted_stem(word: str, stem: str) -> str:
