@@ -6,6 +6,7 @@ files needs the standard library only; what makes them needs numpy.
 """
 
 import json
+import multiprocessing
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ _TOPICS = 1000
 _VOCABULARY = 60_000
 _TOPIC_WORDS = 300
 _BATCH = 10_000
+_ANALYSED_AT_ONCE = 200
 # Words of a passage from the language and from its topic: about 1,000 bytes of UTF-8.
 _ENGLISH_WORDS = (84, 40)
 _KOREAN_WORDS = (52, 24)
@@ -82,7 +84,6 @@ class CorpusFiles:
 
 def make_corpus(folder: Path, passages: int, seed: int = 7) -> CorpusFiles:
     """Write the passages, the queries and both kinds of vectors."""
-    from dari.knowledge.index.analyzer import index_terms, words_of
     from dari.knowledge.search.query import parse_query
 
     files = CorpusFiles(folder, passages)
@@ -91,16 +92,28 @@ def make_corpus(folder: Path, passages: int, seed: int = 7) -> CorpusFiles:
     topics = [chosen.randrange(_TOPICS) for _ in range(passages)]
     asked = sorted(chosen.sample(range(passages), QUERIES))
     wanted = set(asked)
-    with files.texts.open("w") as texts, files.terms.open("w") as terms, files.queries.open("w") as queries:
-        for number, text in enumerate(_texts(topics, seed)):
+    with (
+        files.texts.open("w") as texts,
+        files.terms.open("w") as terms,
+        files.queries.open("w") as queries,
+        multiprocessing.Pool(2) as analysers,
+    ):
+        analysed = analysers.imap(_with_terms, _texts(topics, seed), _ANALYSED_AT_ONCE)
+        for number, (text, words_of_text) in enumerate(analysed):
             texts.write(text + "\n")
-            terms.write(index_terms(words_of(text)) + "\n")
+            terms.write(words_of_text + "\n")
             if number in wanted:
                 question = " ".join(chosen.sample(text.replace(".", "").split(), 10)) + "?"
                 words = {"text": question, "terms": " ".join(parse_query(question).terms)}
                 queries.write(json.dumps(words, ensure_ascii=False) + "\n")
     _write_vectors(files, topics, asked, seed)
     return files
+
+
+def _with_terms(text: str) -> tuple[str, str]:
+    from dari.knowledge.index.analyzer import index_terms, words_of
+
+    return text, index_terms(words_of(text))
 
 
 def passages_of(files: CorpusFiles) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,7 +58,8 @@ class RunningEngine:
 @contextmanager
 def engine(contender: Contender, files: CorpusFiles, scratch: Scratch) -> Iterator[RunningEngine]:
     """Build and keep one engine; it may use every core, as the others may."""
-    print(f"bench: {contender.title} indexes {files.passages:,} passages …", file=sys.stderr, flush=True)
+    say(f"{contender.title} indexes {files.passages:,} passages …")
+    began = time.monotonic()
     with scratch.log(contender).open("ab") as log:
         process = subprocess.Popen(
             child_command(contender, files.folder, files.passages),
@@ -69,7 +71,9 @@ def engine(contender: Contender, files: CorpusFiles, scratch: Scratch) -> Iterat
             stderr=log,
         )
     try:
-        yield RunningEngine(contender, process, scratch)
+        running = RunningEngine(contender, process, scratch)
+        say(f"{contender.title} is ready after {time.monotonic() - began:.0f} s")
+        yield running
     finally:
         if process.stdin is not None:
             process.stdin.close()
@@ -80,6 +84,11 @@ def engine(contender: Contender, files: CorpusFiles, scratch: Scratch) -> Iterat
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def say(text: str) -> None:
+    """A run takes minutes: what it is at."""
+    print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def missed_percent(found: Sequence[Sequence[int]], exact: Sequence[Sequence[int]]) -> float:

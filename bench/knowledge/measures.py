@@ -22,7 +22,7 @@ from bench.knowledge.contenders import (
     TS_RANK,
 )
 from bench.knowledge.corpus import QUERIES, make_corpus
-from bench.knowledge.engines import Round, RunningEngine, engine, missed_percent
+from bench.knowledge.engines import Round, RunningEngine, engine, missed_percent, say
 from bench.processes import Scratch
 from bench.programs import Contender
 from bench.results import Measurement, Target
@@ -62,6 +62,7 @@ def large(plan: Plan) -> Rows:
 
 
 def _search(plan: Plan, passages: int, wanted: Sequence[Contender], queries: int) -> Rows:
+    say(f"a corpus of {passages:,} passages is written …")
     files = make_corpus(plan.scratch.path / f"corpus-{passages}", passages)
     with ExitStack() as stack:
         engines = {one.name: stack.enter_context(engine(one, files, plan.scratch)) for one in wanted if not one.missing}
@@ -86,9 +87,11 @@ def _searching(plan: Plan, engines: dict[str, RunningEngine], passages: int, que
     peers = tuple(one for one in (FTS5, BM25S, QMD) if one.name in engines)
     lexical, dense = _Lexical(passages, peers), _Dense(passages)
     exact = {kind: ours.run(f"exact {kind}", QUERIES) for kind in ("vector", "hybrid")}
+    say(f"the exact best of {QUERIES} queries are known")
     # Pages of the files come into memory; and what the approximate index misses is counted over all queries.
     warm = {kind: ours.run(kind, QUERIES) for kind in ("engine", "lexical", "vector", "hybrid")}
-    for _ in range(plan.rounds):
+    for number in range(1, plan.rounds + 1):
+        say(f"round {number} of {plan.rounds}: {queries} queries of each kind to each engine …")
         mine = {kind: ours.run(kind, queries) for kind in ("engine", "lexical", "vector", "hybrid")}
         if any(not found for found in mine["lexical"].found):
             raise BenchError(
