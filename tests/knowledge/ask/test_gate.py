@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dari.knowledge.ask.asker import Asker, AskRequest
 from dari.knowledge.ask.evidence import Sentence, read_evidence
 from dari.knowledge.ask.gate import DENSE_FITS, Judgement, judge
+from dari.knowledge.config import AskSettings, LlmSettings
+from dari.knowledge.render import Renderer
 from dari.knowledge.search.coverage import read_question
 from dari.knowledge.search.request import SearchRequest
+from dari.knowledge.wire.objects import AnswerV1
 from tests.support.knowledge_corpus import corpus_of
 
 _DOCUMENTS = {
@@ -67,3 +71,20 @@ def test_a_model_that_nobody_calibrated_is_not_heard(judged: Judge) -> None:
 def test_the_threshold_of_the_settings_holds(judged: Judge) -> None:
     assert not judged("How long does the ferry to Skarholm take?", threshold=1.0).may_answer
     assert judged("Mona Lisa", threshold=0.0).may_answer
+
+
+def test_a_model_without_a_fit_is_judged_by_questions_about_nothing_in_particular(tmp_path: Path) -> None:
+    ferry = "The ferry has one fare. Children ride the ferry at half the price. The cost of a boat of your own is high."
+    corpus = corpus_of(
+        tmp_path, {"ferry.md": ferry, "bees.md": "A hive faces south-east. Honey is taken twice a year."}
+    )
+    corpus.embed()
+    assert corpus.model.name not in DENSE_FITS
+
+    def ask(question: str) -> AnswerV1:
+        cite = Renderer(stale_after_days=30).citation
+        asker = Asker(corpus.store, corpus.searcher(), corpus.model, AskSettings(), LlmSettings(), cite)
+        return asker.answer(AskRequest(question=question))
+
+    assert "ferry" in ask("배 가격").answer
+    assert ask("초상화 화가").refusal_reason == "score_gate"

@@ -20,10 +20,11 @@ from msgspec import UNSET, Struct
 from dari.errors import DariError
 from dari.knowledge.ask import extractive
 from dari.knowledge.ask.attribute import attribute
+from dari.knowledge.ask.calibration import measured_fit
 from dari.knowledge.ask.chat import ChatModel, Sampler, choose_chat, prompt_tokens
 from dari.knowledge.ask.conversation import make_standalone, read_turns
 from dari.knowledge.ask.evidence import Sentence, narrow, read_evidence
-from dari.knowledge.ask.gate import Judgement, judge
+from dari.knowledge.ask.gate import DENSE_FITS, Judgement, judge
 from dari.knowledge.ask.instructions import without_instructions
 from dari.knowledge.ask.multi_hop import gather
 from dari.knowledge.ask.nearness import Nearness
@@ -193,9 +194,13 @@ class _Work:
         return self._asker._embedding if result.mode != "lexical" else None
 
     def _judge(self, result: SearchResult) -> Judgement:
-        model = self._model_of(result)
+        model, bar = self._model_of(result), self._asker._ask.score_gate
         name = model.name if model is not None else ""
-        return judge(self.question, result, self._sentences, name, self._asker._ask.score_gate)
+        found = judge(self.question, result, self._sentences, name, bar)
+        if found.may_answer or model is None or name in DENSE_FITS or not result.hits:
+            return found
+        measured = measured_fit(self.question, self._asker._searcher, model)
+        return judge(self.question, result, self._sentences, name, bar, measured)
 
     # --- writing
 

@@ -20,7 +20,7 @@ from dari.knowledge.ask.nearness import is_latin
 from dari.knowledge.search.coverage import QuestionWords, read_question, terms_in
 from dari.knowledge.search.request import SearchResult
 
-GATE_VERSION = "gate-v3"
+GATE_VERSION = "gate-v4"
 DEFAULT_THRESHOLD = 0.5
 _JUDGED_HITS = 5
 _JUDGED_SENTENCES = 3
@@ -72,11 +72,12 @@ def judge(
     sentences: Sequence[Sentence],
     model_name: str,
     threshold: float | None = None,
+    measured: DenseFit | None = None,
 ) -> Judgement:
-    """Judge a question by the hits of its search and by their sentences."""
+    """Judge a question by the hits of its search and by their sentences. `measured` is for a model without a fit."""
     features = read_features(read_question(question, result.query), result, sentences)
     lexical = _lexical_chance(features)
-    fit = DENSE_FITS.get(model_name, _NO_DENSE)
+    fit = DENSE_FITS.get(model_name, measured or _NO_DENSE)
     dense = 0.0 if fit.is_english and not is_latin(question) else _dense_chance(features, fit)
     return Judgement(max(lexical, dense), DEFAULT_THRESHOLD if threshold is None else threshold, features)
 
@@ -85,14 +86,19 @@ def read_features(words: QuestionWords, result: SearchResult, sentences: Sequenc
     hits = result.hits[:_JUDGED_HITS]
     passages = (terms_in(" ".join((hit.chunk.text, hit.document.title, *hit.chunk.heading_path))) for hit in hits)
     lexical = max((hit.retrieval.lexical_score or 0.0 for hit in result.hits), default=0.0)
-    nearest = sorted((one.cosine for one in sentences), reverse=True)[:_JUDGED_SENTENCES]
     return Features(
         passage_share=max(map(words.share_in, passages), default=0.0),
         sentence_share=max((one.headed_share for one in sentences if one.hit < _JUDGED_HITS), default=0.0),
         unknown_share=words.unknown_share,
         density=min(1.0, lexical / result.query.sum_idf) if result.query.sum_idf else 0.0,
-        sentence_cosine=max(0.0, sum(nearest) / len(nearest)) if nearest else 0.0,
+        sentence_cosine=nearest_cosine(sentences),
     )
+
+
+def nearest_cosine(sentences: Sequence[Sentence]) -> float:
+    """The mean of the nearest sentences; 0 without vectors."""
+    nearest = sorted((one.cosine for one in sentences), reverse=True)[:_JUDGED_SENTENCES]
+    return max(0.0, sum(nearest) / len(nearest)) if nearest else 0.0
 
 
 def _lexical_chance(features: Features) -> float:

@@ -28,7 +28,7 @@ MAX_SECOND_OPINIONS = 24
 """A sentence takes MiniLM 7 ms."""
 _ENGLISH_CODES = ("en", "und")  # a short question may have no word that tells
 _CENTRED_MODELS = ("use-m",)
-_TYPICAL_QUESTIONS = (
+TYPICAL_QUESTIONS = (
     "How many people live in the capital?",
     "When was the treaty signed?",
     "Who wrote the novel?",
@@ -117,7 +117,7 @@ class Nearness:
             return vector
         key = self._model.key
         if key not in _MEANS:
-            _MEANS[key] = self._model.embed_passages(_TYPICAL_QUESTIONS).mean(axis=0)
+            _MEANS[key] = self._model.embed_passages(TYPICAL_QUESTIONS).mean(axis=0)
         centred = vector - _MEANS[key]
         centred /= max(float(centred @ centred) ** 0.5, 1e-6)
         return centred

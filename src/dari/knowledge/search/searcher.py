@@ -89,6 +89,11 @@ class Searcher:
         self._filters: OrderedDict[tuple[int, DocumentFilter], frozenset[int]] = OrderedDict()
         self._lock = Lock()
 
+    @property
+    def embedded_passages(self) -> int:
+        """Passages that a search by meaning can find."""
+        return self._vectors.chunk_count if self._vectors is not None else 0
+
     def search(self, request: SearchRequest) -> SearchResult:
         """One page of hits. A hybrid search without a model is lexical, and says so in `degraded`."""
         began = time.perf_counter()
