@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.control import BridgeControl
 from dari.bridge.decisions import Decisions
 from dari.bridge.service import Bridge
 from dari.core.audit.query import query
@@ -145,22 +144,6 @@ async def test_what_cannot_be_recorded_is_not_decided(place: Place, monkeypatch:
         assert len(bridge.approvals.pending()) == 1 and len(bridge.pins.held("lab")) == 2
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-
-
-async def test_decisions_of_the_console_are_recorded_too(place: Place) -> None:
-    async with place.bridge() as bridge:
-        control = BridgeControl(bridge)
-        id, call = await waiting(place, bridge)
-        await control.approve(id)
-        await call
-        await held(place, bridge)
-        await control.approve_pins("lab", name="one")
-        await control.reject_pins("lab", name="two", by="ann")
-    assert [(who, detail["event"]) for who, _, _, detail in recorded(place)] == [
-        ("console", "call approved"),
-        ("console", "approved"),
-        ("ann", "rejected"),
-    ]
 
 
 async def test_what_a_server_changed_is_one_entry_of_the_queue_that_approves_exactly_that(place: Place) -> None:

@@ -95,7 +95,6 @@ def test_the_agents_token_approves_nothing_over_ipc(crux: Crux) -> None:
     hub, terminal = BridgePaths(), CruxPaths.of_environment()
     for daemon, method, params in (
         (hub, "approvals.approve", {"id": id}),
-        (hub, "bridge.approve", {"id": id}),
         (hub, "approvals.approve", {"id": id, "rule": {"arguments": {}}}),
         (hub, "approvals.preview_rule", {"id": id, "rule": {}}),
         (hub, "approvals.forget_rule", {"id": "rule-00000000"}),
@@ -109,7 +108,7 @@ def test_the_agents_token_approves_nothing_over_ipc(crux: Crux) -> None:
         asyncio.run(over_ipc(hub, "approvals.relay", id=id, is_approved=True, by="me"))
     assert refused.value.name == "denied"
     assert id in waiting(crux)
-    assert len(records()) >= before + 8
+    assert len(records()) >= before + 7
 
 
 def test_a_message_that_is_sent_back_is_no_approval(crux: Crux) -> None:

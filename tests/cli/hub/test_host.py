@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.control import BridgeControl
 from dari.bridge.service import Bridge
 from dari.cli.hub import daemon
 from dari.cli.hub.client import ask_to_finish
-from dari.cli.hub.daemon import control_client, host, read_idle_s, take_over
+from dari.cli.hub.daemon import host, read_idle_s, take_over
 from dari.cli.hub.paths import BridgePaths
+from dari.core.approval_service import ApprovalService
 from dari.core.approvals import ProposedCall
+from dari.daemon.client import DaemonClient
 from dari.daemon.lifetime import Lifetime
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.stub import make_stub
@@ -128,7 +129,7 @@ async def test_one_who_asks_for_the_end_waits_for_running_commands(run_dir: Path
 async def test_the_control_socket_ends_a_host_too(run_dir: Path) -> None:
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place) as hosted:
-        client = control_client(place)
+        client = DaemonClient(place, "cli")
         assert await client.call("system.shutdown") == {"status": "shutting_down"}
         await hosted.lifetime.stopped()
         await client.close()
@@ -141,15 +142,12 @@ def proposed(tool: str, arguments: object) -> ProposedCall:
 async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) -> None:
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place) as hosted:
-        client = control_client(place)
-        control = make_stub(BridgeControl, client)
-        assert await control.status() == []
-        assert await control.held() == []
-        assert [record.kind for record in await control.audit_tail(5)] in ([], ["opened"])
+        client = DaemonClient(place, "cli")
+        control = make_stub(ApprovalService, client)
         call = asyncio.create_task(hosted.bridge.approvals.ask(proposed("delete", {"path": "/x"})))
         second = asyncio.create_task(hosted.bridge.approvals.ask(proposed("move", {})))
         await asyncio.sleep(0)
-        first, other = await control.approvals()
+        first, other = (await control.list_approvals()).waiting
         assert (first.server, first.tool, first.arguments) == ("fs", "delete", {"path": "/x"})
         assert (await control.approve(first.id)).id == first.id
         assert (await call).state == "approved"
@@ -158,27 +156,16 @@ async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) ->
             await second
         with pytest.raises(NotFound):
             await control.approve("nothing")
-        with pytest.raises(NotFound, match="'x'"):
-            await control.stop_server("x")
-        with pytest.raises(InvalidInput, match="0"):
-            await control.audit_tail(0)
-        with pytest.raises(NotFound):
-            await control.approve_pins("fs")
         await client.close()
 
 
 async def test_an_agents_token_looks_but_does_not_decide(run_dir: Path) -> None:
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place):
-        client = control_client(place, "mcp")
-        control = make_stub(BridgeControl, client)
-        assert await control.approvals() == []
-        for decision in (
-            control.approve("1"),
-            control.deny("1"),
-            control.approve_pins("fs"),
-            control.reject_pins("fs"),
-        ):
+        client = DaemonClient(place, "mcp")
+        control = make_stub(ApprovalService, client)
+        assert (await control.list_approvals()).waiting == []
+        for decision in (control.approve("1"), control.deny("1")):
             with pytest.raises(Denied):
                 await decision
         await client.close()

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dari.bridge.service import Bridge
     from dari.cli.hub.connection import MakeServer, RunCommand
     from dari.cli.hub.server import CliSocketServer
-    from dari.daemon.client import DaemonClient
     from dari.daemon.peer import ConnectedSocket, PeerCredentials
     from dari.daemon.session import Refusal
     from dari.transport.token_service import TokenService
@@ -74,7 +73,6 @@ async def host(
     A `hub` is not asked to end by commands (`daemon stop`, another release): it has more to do than this. `tokens` are
     those of its HTTP endpoint, where it has one at another place than usual.
     """
-    from dari.bridge.control import BridgeControl
     from dari.cli.hub.handshake import is_own_child as usual
     from dari.cli.hub.server import CliSocketServer
     from dari.daemon.peer import peer_credentials
@@ -106,7 +104,6 @@ async def host(
             [
                 method
                 for api in (
-                    BridgeControl(bridge),
                     bridge.approval_service,
                     tokens or TokenService.of_home(lambda: bridge.audit),
                     *further_apis,
@@ -179,13 +176,6 @@ async def take_over(place: BridgePaths) -> bool:
     except OSError as error:
         raise Unavailable(f"the daemon's socket does not answer: {error}", log_hint(place.log)) from None
     return pid is not None
-
-
-def control_client(place: BridgePaths, principal: str = "cli") -> DaemonClient:
-    """Calls to the control socket of the running hub; starts none."""
-    from dari.daemon.client import DaemonClient
-
-    return DaemonClient(place, principal)
 
 
 async def _take(place: BridgePaths) -> FileLock:

@@ -10,7 +10,6 @@ from msgspec import Meta, Struct
 from dari.bridge.config.form import ServerForm
 from dari.bridge.config.tool_switch import is_tool_on, switch_tools
 from dari.bridge.connection_test import ConnectionTest, StepMark, TestStep
-from dari.bridge.control import PERSON
 from dari.bridge.decisions import Decisions
 from dari.bridge.trust.diff_text import diff
 from dari.bridge.trust.items import ItemKind
@@ -238,7 +237,7 @@ class ServerDetailTools:
                 raise NotFound(f"{item.kind} {item.name[:100]!r} of {name} is not held", "look at the changes again")
             one = held[item.kind, item.name]
             seen.append(HeldItem(server, one.profile, item.kind, item.name, item.digest, one.reason, "", "", one.since))
-        return DecisionReply(Decisions(self._bridge, PERSON).decide_on(seen, approves=approve))
+        return DecisionReply(Decisions(self._bridge, "console").decide_on(seen, approves=approve))
 
     @tool(scope=ADMIN, read_only=True)
     async def logs(
