@@ -38,8 +38,11 @@ def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
         return PANIC_EXIT
 
 
-def raise_file_limit(wanted: int = 65_536) -> int:
-    """Let this process open as many files as the system allows, `wanted` at most; the limit that holds now.
+MAX_OPEN_FILES = 65_536
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as the system allows, MAX_OPEN_FILES at most; the limit that holds now.
 
     A shell gives 1024 (macOS: 256), which a proxy with 500 connections uses up. Only for a program that starts no
     programs of the user's: they would inherit the limit.
@@ -47,7 +50,7 @@ def raise_file_limit(wanted: int = 65_536) -> int:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, hard)
     if soft == resource.RLIM_INFINITY or soft >= most:
         return soft
     try:

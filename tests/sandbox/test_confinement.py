@@ -111,7 +111,6 @@ def test_the_findings_are_honest(machine: SandboxCapabilities, missing: set[str]
 
 def test_the_report_says_for_each_aspect_what_enforces_it() -> None:
     full, bare = build_report(machine=FULL), build_report(machine=BARE)
-    assert full.can_enforce and not bare.can_enforce
     assert "reads: enforced by landlock 7 + bubblewrap" in full.lines()
     assert any(line.startswith("reads: NOT enforced (no Landlock, bubblewrap not installed") for line in bare.lines())
     assert build_report().machine == capabilities.probe_capabilities()

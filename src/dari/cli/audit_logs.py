@@ -123,12 +123,12 @@ class Follower:
         return found
 
 
-def reader_has_left(within_s: float = POLL_S) -> bool:
-    """Whether nobody reads our stdout any more, noticed without writing to it; else it waits that long."""
+def reader_has_left() -> bool:
+    """Whether nobody reads our stdout any more, noticed without writing to it; else it waits POLL_S."""
     try:
         watched = select.poll()
         watched.register(sys.stdout, 0)  # the kernel tells of a closed pipe unasked
     except (OSError, ValueError, AttributeError):
-        time.sleep(within_s)  # Windows, or no real stream
+        time.sleep(POLL_S)  # Windows, or no real stream
         return False
-    return bool(watched.poll(within_s * 1000))
+    return bool(watched.poll(POLL_S * 1000))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +51,6 @@ class CodeSession:
         """`lasts`: it is a client's connection, not one command; what changed since it began can be asked."""
         self.environ = environ
         self.undo = undo or UndoStore()
-        self.began_at = time.time()
         self._find_roots = find_roots
         self._children = children
         self.analyser = Analyser(children)

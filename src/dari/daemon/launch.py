@@ -40,15 +40,13 @@ def python_command(module: str, *words: str) -> list[str]:
     return [sys.executable, "-P", "-c", f"{prepare}; {run}", module, *words]
 
 
-async def ensure_started(
-    paths: DaemonPaths, command: Sequence[str], *, socket: AnyPath = "", timeout_s: float = START_TIMEOUT_S
-) -> int | None:
+async def ensure_started(paths: DaemonPaths, command: Sequence[str]) -> int | None:
     """`ensure_started_sync` for callers with a loop to keep running."""
     import asyncio
 
-    if answers(socket or paths.socket_text):
+    if answers(paths.socket_text):
         return None
-    return await asyncio.to_thread(ensure_started_sync, paths, command, socket=socket, timeout_s=timeout_s)
+    return await asyncio.to_thread(ensure_started_sync, paths, command)
 
 
 def ensure_started_sync(

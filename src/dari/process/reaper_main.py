@@ -36,9 +36,9 @@ def find_tagged(tags: Mapping[str, int]) -> list[int]:
     return [pid for pid in pids if pid != own and _is_tagged(pid, tokens, brands)]
 
 
-def kill_tagged(tags: Mapping[str, int], within_s: float = SWEEP_S) -> list[int]:
+def kill_tagged(tags: Mapping[str, int]) -> list[int]:
     """Kill until none is left, or the time is up; returns those that are left."""
-    deadline = time.monotonic() + within_s
+    deadline = time.monotonic() + SWEEP_S
     while True:
         left = find_tagged(tags)
         if not left or time.monotonic() > deadline:

@@ -71,8 +71,8 @@ class PrivateTargetPolicy:
 class ProxyAccess:
     """Both, replaceable while the proxy runs: what the engine asks for each peer and each address."""
 
-    def __init__(self, clients: ClientAllowlist | None = None, targets: PrivateTargetPolicy | None = None) -> None:
-        self.clients = clients or ClientAllowlist()
+    def __init__(self, targets: PrivateTargetPolicy | None = None) -> None:
+        self.clients = ClientAllowlist()
         self.targets = targets or PrivateTargetPolicy()
 
     def admits(self, peer_ip: str) -> bool:

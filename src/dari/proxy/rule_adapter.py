@@ -71,13 +71,11 @@ class Sent(NamedTuple):
 class RuleAdapter:
     """Implements `RulesHook`. Reads `book.current` anew each time: a change counts from the next request."""
 
-    def __init__(
-        self, book: RuleStore, breakpoints: BreakpointsApi, files: LocalFiles, random: Random | None = None
-    ) -> None:
+    def __init__(self, book: RuleStore, breakpoints: BreakpointsApi, files: LocalFiles) -> None:
         self._book = book
         self._breakpoints = breakpoints
         self._files = files
-        self._random = random or Random()
+        self._random = Random()
         self.sent: dict[str, Sent] = {}
         """Requests we send ourselves, by the `peer` they will have."""
 

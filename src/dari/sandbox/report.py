@@ -141,10 +141,6 @@ class SandboxReport:
     machine: SandboxCapabilities
     findings: tuple[Enforcement, ...]
 
-    @property
-    def can_enforce(self) -> bool:
-        return all(finding.is_enforced for finding in self.findings if finding.is_wanted)
-
     def lines(self) -> list[str]:
         """For people, one aspect a line."""
         return [_line(finding) for finding in self.findings]

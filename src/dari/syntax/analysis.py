@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable
 from typing import IO
 
 import msgspec
@@ -58,12 +57,12 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     """The source does not parse as a whole; what is found is what could be read."""
 
 
-def analyse(question: AnalysisRequest, should_stop: Callable[[], bool] = lambda: False) -> Answer:
+def analyse(question: AnalysisRequest) -> Answer:
     try:
-        tree = parse_source(question.data, question.language, should_stop)
+        tree = parse_source(question.data, question.language)
     except UnknownLanguage:
         return Answer(is_unknown=True)
-    definitions = find_definitions(tree, should_stop)
+    definitions = find_definitions(tree)
     symbols: list[Symbol] = []
     if question.wants_symbols:
         for one in definitions:
@@ -71,7 +70,7 @@ def analyse(question: AnalysisRequest, should_stop: Callable[[], bool] = lambda:
             symbols.append(Symbol(one.kind, one.symbol, one.line, one.end_line, one.depth, signature, doc))
     return Answer(
         symbols,
-        find_occurrences(tree, question.name, definitions, should_stop) if question.name else [],
+        find_occurrences(tree, question.name, definitions) if question.name else [],
         is_partial=not tree.is_complete,
         has_errors=tree.root.has_error,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_DEFINITIONS = 50_000
 _MAX_DEPTH = 2000
-_NODES_PER_LOOK = 2000
 _WRAPPERS = frozenset(
     (
         *("decorated_definition", "export_statement", "template_declaration", "ambient_declaration"),
@@ -69,14 +68,14 @@ class _Open(Struct):
     depth: int
 
 
-def find_definitions(tree: SourceTree, should_stop: Callable[[], bool] = lambda: False) -> list[Definition]:
+def find_definitions(tree: SourceTree) -> list[Definition]:
     """In the order of the file, at most `MAX_DEFINITIONS`."""
     kinds = definition_kinds(tree.language, grammar_of(tree.language))
     grammar = GRAMMARS.get(tree.language)
     separator = grammar.separator if grammar else "."
     found: list[Definition] = []
     around: list[_Open] = []
-    for node, above in _candidates(tree, kinds, should_stop):
+    for node, above in _candidates(tree, kinds):
         while around and around[-1].end_byte <= node.start_byte:
             around.pop()
         parent = around[-1] if around else _Open(len(tree.data), "", "", 0)
@@ -184,9 +183,7 @@ def _has_word(node: Node, word: str) -> bool:
     return any(child.type == word for child in node.children[:8])
 
 
-def _candidates(
-    tree: SourceTree, kinds: dict[str, str], should_stop: Callable[[], bool]
-) -> Iterator[tuple[Node, list[Node]]]:
+def _candidates(tree: SourceTree, kinds: dict[str, str]) -> Iterator[tuple[Node, list[Node]]]:
     """Nodes of these types in order, each with the nodes above it.
 
     By a cursor, not by a query: of 200,000 unbalanced brackets, which are one node with as many children, a query
@@ -196,13 +193,9 @@ def _candidates(
     wanted = {grammar.id_for_node_kind(kind, True) for kind in kinds}
     cursor = tree.root.walk()
     above: list[Node] = []
-    seen = 0
     while wanted:
         node = cursor.node
         if node is None:
-            return
-        seen += 1
-        if not seen % _NODES_PER_LOOK and should_stop():
             return
         if node.kind_id in wanted:
             yield node, above

@@ -139,14 +139,6 @@ def grammar_of(language: str) -> Language:
         raise UnknownLanguage(f"there is no grammar of {language}") from None
 
 
-def has_grammar(language: str) -> bool:
-    try:
-        grammar_of(language)
-    except UnknownLanguage:
-        return False
-    return True
-
-
 def qualified_name(prefix: str, name: str, grammar: Grammar) -> str:
     return f"{prefix}{grammar.separator}{name}" if prefix and name else name or prefix
 

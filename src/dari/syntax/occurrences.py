@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -62,9 +62,7 @@ class Occurrence(Struct, frozen=True, omit_defaults=True):
     """The function around it has a parameter or a variable of this name."""
 
 
-def find_occurrences(
-    tree: SourceTree, name: str, definitions: Sequence[Definition], should_stop: Callable[[], bool] = lambda: False
-) -> list[Occurrence]:
+def find_occurrences(tree: SourceTree, name: str, definitions: Sequence[Definition]) -> list[Occurrence]:
     """Each place of the name as a whole word, at most `MAX_OCCURRENCES`."""
     word = re.escape(name.encode())
     pattern = re.compile(rb"(?<![\w$\x80-\xff])" + word + rb"(?![\w\x80-\xff])" if name[:1] != "$" else word)
@@ -73,7 +71,7 @@ def find_occurrences(
     places = _Lines(tree.data)
     found: list[tuple[int, Occurrence, bool]] = []
     for match in pattern.finditer(tree.data):
-        if len(found) >= MAX_OCCURRENCES or should_stop():
+        if len(found) >= MAX_OCCURRENCES:
             break
         found.append((match.start(), *_classify(tree, match.start(), match.end(), defined, definitions, places)))
     scopes = [scope for at, _, binds in found if binds and (scope := _innermost(functions, at)) is not None]

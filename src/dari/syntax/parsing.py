@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Range, Tree
 
 MAX_SOURCE_BYTES = 16 << 20
-_CHUNK_BYTES = 512
 _EMBEDDED = frozenset(("vue", "svelte", "astro", "html"))
 _SCRIPT = re.compile(rb"<script\b([^>]{0,400})>(.*?)</script\s*>", re.DOTALL | re.IGNORECASE)
 _TYPED = re.compile(rb"lang\s*=\s*[\"']?tsx?\b")
@@ -47,13 +45,9 @@ def language_of(name: PurePath, head: bytes = b"") -> str:
     return code_language(name, head)
 
 
-def parse_source(data: bytes, language: str, should_stop: Callable[[], bool] = lambda: False) -> SourceTree:
-    """Parse it; UnknownLanguage without a grammar.
-
-    `should_stop` is asked for every 512 bytes; once it says True, the rest of the source is not read. It does not stop
-    every source: some keep a grammar busy after the last byte was read. (A progress callback would be the parser's own
-    way; in tree-sitter 0.25.2 it ends in a segmentation fault.)
-    """
+def parse_source(data: bytes, language: str) -> SourceTree:
+    """Parse it; UnknownLanguage without a grammar. Nothing stops the parser: ask it in a process that may be killed
+    (in tree-sitter 0.25.2 its progress callback ends in a segmentation fault)."""
     ranges: list[Range] = []
     if language in _EMBEDDED:
         language, ranges = _scripts(data)
@@ -61,15 +55,7 @@ def parse_source(data: bytes, language: str, should_stop: Callable[[], bool] = l
     if ranges:
         parser.included_ranges = ranges
     data = data[:MAX_SOURCE_BYTES]
-    is_stopped = False
-
-    def read(offset: int, _: object) -> bytes:
-        nonlocal is_stopped
-        is_stopped = is_stopped or should_stop()
-        return b"" if is_stopped else data[offset : offset + _CHUNK_BYTES]
-
-    tree = parser.parse(read)
-    return SourceTree(data, language, tree, is_complete=not is_stopped and len(data) < MAX_SOURCE_BYTES)
+    return SourceTree(data, language, parser.parse(data), is_complete=len(data) < MAX_SOURCE_BYTES)
 
 
 def _scripts(data: bytes) -> tuple[str, list[Range]]:

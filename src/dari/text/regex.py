@@ -31,7 +31,7 @@ class PatternTooSlow(InvalidInput):
 class GuardedRegex:
     """One pattern. A search that exceeds `search_s`, or all searches that exceed `total_s`, raise `PatternTooSlow`."""
 
-    __slots__ = ("pattern", "_compiled", "_is_case_ignored", "_left_s", "_literal", "_search_s")
+    __slots__ = ("pattern", "_compiled", "_left_s", "_literal", "_search_s")
 
     def __init__(
         self,
@@ -47,7 +47,6 @@ class GuardedRegex:
         if len(pattern) > max_chars:
             raise InvalidInput(f"a pattern may have {max_chars} characters, got {len(pattern)}", "shorten it")
         self.pattern = pattern
-        self._is_case_ignored = ignore_case
         self._search_s = search_s
         self._left_s = total_s
         self._compiled, self._literal = _compile(pattern, ignore_case, multiline)

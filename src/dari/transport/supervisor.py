@@ -17,7 +17,7 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from dari.core.scopes import MCP_GRANT, Grant
+from dari.core.scopes import MCP_GRANT
 from dari.log import format_event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
@@ -38,7 +38,6 @@ class TransportSupervisor:
         self,
         server: Server,
         settings: ServeSettings,
-        grant: Grant = MCP_GRANT,
         *,
         announce: Announce | None = None,
         find_server: FindServer | None = None,
@@ -49,7 +48,6 @@ class TransportSupervisor:
         """`forwarder` and `stdio` serve in the place of the server."""
         self._server = server
         self._settings = settings
-        self._grant = grant
         self._announce = announce
         self._find_server = find_server
         self._make_pages = make_pages
@@ -83,7 +81,7 @@ class TransportSupervisor:
         hub = McpListeners(
             self._server,
             self._settings,
-            self._grant,
+            MCP_GRANT,
             self._make_pages,
             self._find_server,
             self._forwarder,
@@ -130,7 +128,7 @@ class TransportSupervisor:
         if self._stdio is not None:
             await self._stdio(ended)
         else:
-            await serve_stdio(self._server, self._grant, ended)
+            await serve_stdio(self._server, MCP_GRANT, ended)
 
     async def _until_stopped(self, hub: McpListeners | None) -> int:
         assert hub is not None

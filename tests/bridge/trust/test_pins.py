@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dari.bridge.trust.diff_text import diff, heading
-from dari.bridge.trust.items import ServerListing, capability_profile
+from dari.bridge.trust.items import ServerListing
 from dari.bridge.trust.pin_diff import PinReview
 from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import MAX_CONTENTS_PER_COMMIT, Pins
@@ -239,7 +239,7 @@ def test_servers_do_not_share_pins(pins: Pins) -> None:
 
 
 def test_a_client_that_can_do_more_sees_more_and_pins_it_on_its_own_first_use(pins: Pins) -> None:
-    plain, rich = capability_profile({}), capability_profile({"sampling": {}, "roots": {}})
+    plain, rich = "plain", "rich"
     pins.review("s", listing("echo"), profile=plain)
     assert names(pins.review("s", listing("echo", "sample"), profile=rich)) == ["echo", "sample"]
     assert names(pins.review("s", listing("echo"), profile=plain)) == ["echo"]

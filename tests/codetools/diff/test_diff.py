@@ -9,8 +9,6 @@ import msgspec
 import pytest
 
 from dari.codetools.diff import comparison
-from dari.codetools.diff.touched import find_touched
-from dari.codetools.workspace import Workspace
 from dari.errors import DariError, Denied, InvalidInput
 from tests.support.codetools import code_tools
 from tests.support.repositories import commit, git, new_repository, write_files
@@ -62,15 +60,6 @@ async def test_staged_unstaged_and_untracked_changes_with_the_functions_touched(
     assert "-        return x\n+        return x + 1\n" in diff
     assert diff.startswith("@@ ")
     assert result["engine"].startswith("git 2.")
-
-
-async def test_what_changed_is_a_plain_function_for_other_tools(tmp_path: Path) -> None:
-    root = new_repository(tmp_path / "r", {"shop.py": SHOP})
-    write_files(root, {"shop.py": SHOP.replace("return x", "return 2")})
-    async with code_tools(root) as tools:
-        (file,) = await find_touched(tools.session, Workspace([root]))
-    assert (file.path, file.status, file.lines) == ("shop.py", "modified", [6])
-    assert [(one.name, one.kind, one.how, one.line) for one in file.symbols] == [("Cart.add", "method", "changed", 5)]
 
 
 async def test_since_is_a_commit_a_branch_or_a_tag(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_disabled_rules_never_act(given_rules: list[AnyRule], url: tuple[str, st
     scheme, host, port, path = url
     book = book_of(*given_rules)
     for rule in book.rules():
-        book.set_enabled(rule.id, False)
+        book.update(rule.id, {"enabled": False})
     decision = book.current.decide("GET", scheme, host + port, path)
     assert decision.is_recorded and decision.rule_ids == () and decision.status_rewrites == ()
     assert not book.current.decrypts(f"{host}:443").wanted

@@ -36,7 +36,7 @@ def test_every_change_raises_the_revision_and_tells_listeners_after_it_is_in_for
     heard: list[tuple[RulesChanged, int]] = []
     stop = book.subscribe(lambda change: heard.append((change, len(book.current.rules))))
     book.add(local("/a"))
-    book.set_enabled("r1", False)
+    book.update("r1", {"enabled": False})
     book.update("r1", {"matcher": "/b"})
     book.remove("r1")
     book.clear()
@@ -44,7 +44,7 @@ def test_every_change_raises_the_revision_and_tells_listeners_after_it_is_in_for
     book.add(local("/a"))
     assert [(change.revision, change.action, change.ids, size) for change, size in heard] == [
         (1, "add", ("r1",), 1),
-        (2, "disable", ("r1",), 1),
+        (2, "update", ("r1",), 1),
         (3, "update", ("r1",), 1),
         (4, "remove", ("r1",), 0),
     ]
@@ -53,9 +53,9 @@ def test_every_change_raises_the_revision_and_tells_listeners_after_it_is_in_for
 
 def test_a_disabled_rule_never_matches_until_it_is_enabled() -> None:
     book = book_of(local("/api"))
-    book.set_enabled("r1", False)
+    book.update("r1", {"enabled": False})
     assert ask(book.current, "http://a/api").map_local is None
-    book.set_enabled("r1", True)
+    book.update("r1", {"enabled": True})
     assert ask(book.current, "http://a/api").map_local is not None
 
 
@@ -96,8 +96,6 @@ def test_an_unknown_id_is_not_found() -> None:
             call("r9")
     with pytest.raises(NotFound):
         book.update("r9", {})
-    with pytest.raises(NotFound):
-        book.set_enabled("r9", True)
 
 
 def test_the_dump_has_the_shape_of_the_original() -> None:
@@ -130,7 +128,7 @@ def test_the_dump_has_the_shape_of_the_original() -> None:
 
 def test_the_dump_shows_what_is_in_force() -> None:
     book = book_of(allow("a.com"), allow("b.com"))
-    book.set_enabled("r1", False)
+    book.update("r1", {"enabled": False})
     assert legacy_rules.dump(book).allowlist == ("b.com",)
 
 

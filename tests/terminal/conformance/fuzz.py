@@ -53,15 +53,14 @@ def play(round_: Round, prefer: str = "ghostty") -> None:
                 engine.text(-10, 5, form="vt")
                 engine.text(0, 5, form="html", unwrap=True)
                 engine.text(-engine.history, engine.rows, unwrap=True)
-                engine.text_since(mark)
-                engine.dirty()
+                engine.place(mark)
+                engine.grid()
                 engine.compress()
             case "send":
                 for key in _KEYS:
                     engine.encode_key(key)
                 engine.encode_mouse("press", "left", 3, 1)
                 engine.encode_paste("text\n")
-                engine.encode_focus(True)
     _check(engine)
     engine.close()
 

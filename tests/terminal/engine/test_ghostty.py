@@ -215,6 +215,6 @@ def test_no_bytes_bring_it_down(pieces: list[bytes], sizes: list[tuple[int, int]
     rows = engine.rows
     assert engine.text(0, rows).count("\n") == rows - 1
     assert len(engine.grid(-engine.history)) == engine.history + rows
-    engine.text_since(mark)
+    engine.place(mark)
     again = GhosttyEngine.restored(engine.snapshot())
     assert again.text(0, rows) == engine.text(0, rows)

@@ -132,14 +132,6 @@ def test_the_mouse_is_reported_as_it_was_asked_for(engine_name: str) -> None:
     assert engine.encode_mouse("move", "none", 5, 5) == b"\x1b[<35;6;6M"
 
 
-@both_engines
-def test_focus_is_reported_only_when_asked_for(engine_name: str) -> None:
-    engine = screen(engine_name)
-    assert engine.encode_focus(True) == b""
-    engine.feed(b"\x1b[?1004h")
-    assert (engine.encode_focus(True), engine.encode_focus(False)) == (b"\x1b[I", b"\x1b[O")
-
-
 @pytest.mark.parametrize(
     ("word", "letter"), [("C-r", "r"), ("c-r", "r"), ("<C-r>", "r"), ("C-d", "d"), ("D-c", "c"), ("M-l", "l")]
 )

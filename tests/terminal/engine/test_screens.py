@@ -73,22 +73,13 @@ def test_an_impossible_size_is_refused(size: tuple[int, int]) -> None:
 
 
 @both_engines
-def test_a_mark_moves_with_the_text_and_gives_what_came_after(engine_name: str) -> None:
+def test_a_mark_moves_with_the_text(engine_name: str) -> None:
     engine = screen(engine_name, "before ")
     mark = engine.mark()
     assert engine.place(mark) == (7, 0)
     engine.feed(b"after\r\n" + b"".join(b"line %d\r\n" % n for n in range(20)))
-    assert engine.text_since(mark) == "after\n" + "\n".join(f"line {n}" for n in range(20))
     assert engine.place(mark) == (7, -engine.history)
     assert not mark.is_lost
-
-
-@both_engines
-def test_a_mark_after_a_full_line_begins_behind_it(engine_name: str) -> None:
-    engine = screen(engine_name, "x" * 20)
-    mark = engine.mark()
-    engine.feed(b"yes\r\nno")
-    assert engine.text_since(mark) == "yes\nno"
 
 
 @both_engines
@@ -98,7 +89,6 @@ def test_a_mark_says_when_its_text_is_gone(engine_name: str) -> None:
     engine.feed(b"".join(b"line %d\r\n" % n for n in range(20_000)))
     assert mark.is_lost
     assert engine.place(mark) is None
-    assert engine.text_since(mark).endswith("line 19998\nline 19999")
 
 
 @both_engines
@@ -243,20 +233,6 @@ def test_a_terminal_whose_own_colours_a_program_set_says_so(engine_name: str) ->
 def test_erasing_paints_with_the_background(engine_name: str) -> None:
     row = screen(engine_name, "\x1b[45mx\x1b[K").grid()[0]
     assert {cell.bg for cell in row} == {(205, 0, 205)}
-
-
-@both_engines
-def test_only_rows_that_changed_are_dirty(engine_name: str) -> None:
-    engine = screen(engine_name, "1\r\n2\r\n3")
-    assert engine.dirty() == frozenset(range(6))
-    assert engine.dirty() == frozenset()
-    engine.feed(b"\x1b[2;1Hx")
-    engine.grid()
-    assert 1 in engine.dirty()
-    engine.feed(b"\x1b[5;1Hy")
-    assert engine.dirty() & {0, 3} == frozenset()
-    engine.feed(b"\x1b[?1049h")
-    assert engine.dirty() == frozenset(range(6))
 
 
 @both_engines

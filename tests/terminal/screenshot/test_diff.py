@@ -36,7 +36,7 @@ def test_one_changed_letter_is_one_cell_and_one_box_inside_it() -> None:
     (cell,) = found.cells
     assert (cell.row, cell.col, cell.kind, cell.before, cell.after, cell.style) == (1, 4, "text", "d", "e", ())
     (row,) = found.rows
-    assert (row.row, row.before, row.after, row.spans, row.is_style_only) == (1, "world", "worle", ((4, 5),), False)
+    assert (row.row, row.before, row.after, row.spans) == (1, "world", "worle", ((4, 5),))
     (box,) = found.boxes
     assert 40 <= box.left < box.right <= 50 and 20 <= box.top < box.bottom <= 40
     assert 0 < found.pixels_changed <= (box.right - box.left) * (box.bottom - box.top)
@@ -48,7 +48,7 @@ def test_a_change_of_attributes_only_is_told_as_such() -> None:
     (cell,) = found.cells
     assert (cell.kind, cell.col, cell.before, cell.after) == ("style", 5, "i", "i")
     assert set(cell.style) == {"fg", "inverse"}
-    assert found.rows[0].is_style_only
+    assert found.rows[0].before == found.rows[0].after
     assert found.pixels_changed == 200  # the whole cell is filled now
 
 

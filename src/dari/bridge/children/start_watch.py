@@ -58,6 +58,8 @@ def activity_of(pid: int) -> Activity | None:
     return Activity(ticks, size) if found else None
 
 
+LOOK_S = 0.5
+NOTE_S = 10.0
 TURN_QUIET_S = 2.0
 """A child that did nothing for so long does not need the processor."""
 FIRST_QUIET_S = 60.0
@@ -97,16 +99,11 @@ class StartWatch:
         limits: StartLimits,
         turn: StartTurn | None = None,
         on_note: Callable[[str], None] | None = None,
-        *,
-        look_s: float = 0.5,
-        note_s: float = 10.0,
     ) -> None:
         self._channel = channel
         self._limits = limits
         self._turn = turn
         self._on_note = on_note
-        self._look_s = look_s
-        self._note_s = note_s
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -125,11 +122,11 @@ class StartWatch:
         loop = asyncio.get_running_loop()
         limits = self._limits
         began_s = worked_s = loop.time()
-        next_note_s = began_s + min(1.0, self._note_s)
+        next_note_s = began_s + min(1.0, NOTE_S)
         before: Activity | None = None
         heard_bytes = 0
         while True:
-            await asyncio.sleep(self._look_s)
+            await asyncio.sleep(LOOK_S)
             now_s = loop.time()
             child = self._channel.child
             now = None if child is None else activity_of(child.pid)
@@ -147,7 +144,7 @@ class StartWatch:
                 self._channel.give_up(f"did not answer; it has shown no sign of work for {quiet_s:.0f} s")
                 return
             if limits.is_first and self._on_note is not None and now_s >= next_note_s:
-                next_note_s = now_s + self._note_s
+                next_note_s = now_s + NOTE_S
                 self._on_note(self._progress(limits.download, now_s - began_s))
 
     def _progress(self, download: PackageDownload, so_far_s: float) -> str:

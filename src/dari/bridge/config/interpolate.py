@@ -31,23 +31,25 @@ _SINGLE = re.compile(r"'([^']*)'\s*(?:#.*)?")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def read_dotenv(path: Path, field: str) -> dict[str, str]:
-    """The variables of the file; an error names the field, the file and the line, never its text."""
+def read_dotenv(path: Path) -> dict[str, str]:
+    """The variables of the file; an error names the file and the line, never its text."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(MAX_DOTENV_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "no UTF-8 text"
-        raise FieldProblem((field,), f"{path} cannot be read: {reason}", "make the file, or remove the field") from None
+        raise FieldProblem(
+            ("envFile",), f"{path} cannot be read: {reason}", "make the file, or remove the field"
+        ) from None
     if len(text) > MAX_DOTENV_BYTES:
-        raise FieldProblem((field,), f"{path} is larger than {MAX_DOTENV_BYTES} bytes", "name a file of variables")
+        raise FieldProblem(("envFile",), f"{path} is larger than {MAX_DOTENV_BYTES} bytes", "name a file of variables")
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _DOTENV_LINE.fullmatch(line)
         if match is None:
-            raise FieldProblem((field,), f"{path}:{number} must be NAME=value", "correct the line")
+            raise FieldProblem(("envFile",), f"{path}:{number} must be NAME=value", "correct the line")
         found[match[1]] = _dotenv_value(match[2])
     return found
 
@@ -114,7 +116,7 @@ class _Interpolator:
         env_file = self.text(settings.env_file, "envFile") if settings.env_file else None
         env: dict[str, Secret] = {}
         if env_file:
-            for name, value in read_dotenv(self._path(env_file), "envFile").items():
+            for name, value in read_dotenv(self._path(env_file)).items():
                 env[name] = self._hidden(value, name)
         for name, secret in settings.env.items():
             env[name] = self._secret(secret, "env", name)

@@ -96,10 +96,10 @@ def read_contents(data: bytes, path: Path, layer: Layer, program: str = "") -> F
     return _Loader(root, path, layer, program).contents(digest)
 
 
-def read_entry(id: str, entry: dict[str, JsonValue], path: Path, layer: Layer = "user") -> Profile:
+def read_entry(id: str, entry: dict[str, JsonValue], path: Path) -> Profile:
     """The profile of one entry, as it would be read from this file; raises InvalidInput for what cannot be used."""
     data = msgspec.json.encode({"servers": [{"id": id, **entry}]})
-    contents = read_contents(data, path.with_suffix(".json"), layer)
+    contents = read_contents(data, path.with_suffix(".json"), "user")
     if contents.broken:
         message = contents.broken[0].message.partition(": ")[2]
         raise InvalidInput(message.replace("servers[0]", id, 1), contents.broken[0].hint)

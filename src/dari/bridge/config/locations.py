@@ -41,11 +41,10 @@ class ClientEnvironment(Struct, frozen=True):
     platform: str = "linux"
 
     @classmethod
-    def of_process(cls, cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> ClientEnvironment:
+    def of_process(cls, cwd: Path | None = None) -> ClientEnvironment:
         import sys
 
-        given = dict(os.environ) if environ is None else environ
-        return cls(Path.home(), (cwd or Path.cwd()).absolute(), given, sys.platform)
+        return cls(Path.home(), (cwd or Path.cwd()).absolute(), dict(os.environ), sys.platform)
 
     def places(self) -> tuple[ConfigLocation, ...]:
         """All files that count, strongest first; a file named twice counts once, as the stronger."""

@@ -136,9 +136,9 @@ class Gateway:
     """Fills a registry and follows every change: of lists, of servers, of the files that name them.
 
     What is known from earlier runs is there at once, and no list waits then. Where nothing is known of any server, the
-    first list waits a little (see `Settling`) for those that may answer soon; later ones are announced to clients.
-    `servers` are globs of names, or tell them from the files; separator and prefix are the files' unless given;
-    `is_alone` shows one server under its own names. `has_code_tools`: the registry has those of `crewx-tools` itself.
+    first list waits a little (see `StartupWait`) for those that may answer soon; later ones are announced to clients.
+    `servers` are globs of names, or a function that chooses them from the files; `is_alone` shows one server under its
+    own names. `has_code_tools`: the registry has those of `crewx-tools` itself.
     """
 
     def __init__(
@@ -147,30 +147,22 @@ class Gateway:
         registry: Registry,
         *,
         servers: Sequence[str] | Choose = ("*",),
-        separator: str | None = None,
-        prefix: PrefixRule | None = None,
         is_alone: bool = False,
         has_code_tools: bool = False,
-        settle_s: float = WAIT_S,
-        retry_s: float = RETRY_S,
-        look_s: float = POLL_INTERVAL_S,
     ) -> None:
         self._view = view
         self._registry = registry
         self._servers = servers
-        self._given = (separator, prefix)
         self._separator = "__"
         self._prefix: PrefixRule = "always"
         self._is_alone = is_alone
         self._has_code_tools = has_code_tools
-        self._retry_s = retry_s
-        self._look_s = look_s
         self._mounts: dict[str, MountedServer] = {}
         self._has_memories = False
         self._publishing: asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watching = ResourceSubscriptions(registry, lambda: self._mounts, self._spawn)
-        self.settling = StartupWait(settle_s)
+        self.settling = StartupWait()
         self.calling = CallForwarder()
         self.on_log: list[Callable[[LoggingMessage], None]] = []
         """Called with log messages that do not belong to a call."""
@@ -231,8 +223,7 @@ class Gateway:
             if id not in self._mounts:
                 self._mount(upstream)
         self._mounts = {id: self._mounts[id] for id in wanted}
-        separator, prefix = self._given
-        self._separator, self._prefix = separator or catalog.gateway.separator, prefix or catalog.gateway.prefix
+        self._separator, self._prefix = catalog.gateway.separator, catalog.gateway.prefix
         self._registry.order_offers([_OWNER + id for id in wanted])
         self._publish()
         self._watching.refresh()
@@ -269,7 +260,7 @@ class Gateway:
 
     async def _meet(self, upstream: Upstream) -> None:
         """Ask a server that was never seen, again and again, until it has answered once or is gone."""
-        pause_s = self._retry_s
+        pause_s = RETRY_S
         while self._is_mounted(upstream):
             try:
                 await upstream.start(Priority.LIST)
@@ -373,7 +364,7 @@ class Gateway:
             seen = watch.catalog
             change = await asyncio.to_thread(watch.poll)
             if watch.catalog is seen:
-                await asyncio.sleep(self._look_s)
+                await asyncio.sleep(POLL_INTERVAL_S)
                 continue
             if change is not None:
                 counts = f"added={change.added} changed={change.changed} removed={change.removed}"

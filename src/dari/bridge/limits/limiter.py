@@ -169,20 +169,15 @@ class Limiter:
         concurrency: int | None = None,
         failures: int = 5,
         recover_s: float = 60.0,
-        line_calls: int = MAX_QUEUED_CALLS,
         wait_s: float = DEFAULT_QUEUE_WAIT_S,
         clock: Clock | None = None,
-        is_failure: Callable[[BaseException], bool] = is_server_failure,
         on_change: Callable[[CircuitState], None] | None = None,
     ) -> None:
         clock = clock or LoopClock()
         bucket = None if rps is None else TokenBucket(rps, _burst_of(rps, burst), clock.time())
         self.server = server
-        self.queue = FairQueue(
-            server, clock, bucket=bucket, concurrency=concurrency, line_calls=line_calls, wait_s=wait_s
-        )
+        self.queue = FairQueue(server, clock, bucket=bucket, concurrency=concurrency, wait_s=wait_s)
         self.circuit: CircuitBreaker | None = None
-        self.is_failure = is_failure
         self._on_change = on_change
         if failures:
             self.circuit = CircuitBreaker(
@@ -237,7 +232,7 @@ class LimitedCall:
         if circuit is not None:
             if error is None:
                 circuit.succeeded(self._pass)
-            elif self._limiter.is_failure(error):
+            elif is_server_failure(error):
                 circuit.failed(self._pass)
             elif isinstance(error, Exception):
                 circuit.succeeded(self._pass)

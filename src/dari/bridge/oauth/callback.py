@@ -53,9 +53,9 @@ def parse_response(query: str, state: str) -> AuthorizationResponse:
 class CallbackListener:
     """Listens on loopback only. Open it before the URL is shown; it takes one answer and no other."""
 
-    def __init__(self, redirect_url: str = "", port: int = 0) -> None:
-        """`redirect_url` is what is registered with the authorization server; without it one is made for `port`."""
-        parts = urlsplit(redirect_url or f"http://127.0.0.1:{port}{PATH}")
+    def __init__(self, redirect_url: str = "") -> None:
+        """`redirect_url` is the one that the authorization server knows; without it one is made, with a free port."""
+        parts = urlsplit(redirect_url or f"http://127.0.0.1:0{PATH}")
         if parts.scheme != "http" or parts.hostname is None or not _is_local(parts.netloc.removesuffix(":0")):
             raise InvalidInput(f"{redirect_url!r} does not lead to this machine", "paste the URL instead")
         self._host = parts.hostname

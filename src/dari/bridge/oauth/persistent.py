@@ -105,9 +105,9 @@ def oauth_for(
     return PersistentOAuth(kept, url, auth, interact)
 
 
-def oauth_maker(home: Path, keyring: KeyringBackend | Keychain | None = None) -> MakeOAuth:
+def oauth_maker(home: Path) -> MakeOAuth:
     """`oauth_for` for all servers of one bridge, none of which may ask a person."""
-    keychain = keyring if isinstance(keyring, Keychain) else Keychain(keyring)
+    keychain = Keychain()
 
     def make_oauth(profile: Profile, url: str) -> OAuth | None:
         return oauth_for(profile, url, home=home, keyring=keychain)

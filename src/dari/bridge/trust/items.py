@@ -55,8 +55,3 @@ def name_of(kind: ItemKind, shown: JsonObject) -> str:
 def digest_of(items: list[ListedItem]) -> str:
     """One hash over everything a server shows under one capability profile."""
     return digest(sorted([item.kind, item.name, item.digest] for item in items))
-
-
-def capability_profile(capabilities: JsonObject) -> str:
-    """A short name for our declared capabilities: many servers list other tools to clients with more of them."""
-    return digest(capabilities)[:16]

@@ -102,10 +102,10 @@ def _lacks(name: ListName, item: JsonObject) -> str:
     return ""
 
 
-def is_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
+def is_deep(value: Any) -> bool:
     """Whether a JSON value is nested deeper than code that calls itself should follow."""
     level = [value]
-    for _ in range(limit):
+    for _ in range(MAX_DEPTH):
         level = [
             each
             for one in level

@@ -20,7 +20,7 @@ def one_line(text: object) -> str:
     return escape_hidden(str(text), one_line=True)
 
 
-def format_table(rows: Iterable[Sequence[object]], indent: str = "", gap: str = GAP) -> list[str]:
+def format_table(rows: Iterable[Sequence[object]], indent: str = "") -> list[str]:
     """Columns as wide as their widest cell; the last one is left as it is."""
     from dari.text.width import text_width
 
@@ -29,7 +29,7 @@ def format_table(rows: Iterable[Sequence[object]], indent: str = "", gap: str = 
     lines = []
     for row in cells:
         padded = [cell + " " * (width - text_width(cell)) for cell, width in zip(row[:-1], widths, strict=False)]
-        lines.append((indent + gap.join([*padded, row[-1]])).rstrip())
+        lines.append((indent + GAP.join([*padded, row[-1]])).rstrip())
     return lines
 
 

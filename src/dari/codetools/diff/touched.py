@@ -9,13 +9,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dari.codetools.diff.comparison import TreeComparison, compare
-from dari.codetools.diff.git import OutputTooLarge
+from dari.codetools.diff.comparison import TreeComparison
 from dari.codetools.diff.patch import LINK, Patch, RawChange
 from dari.codetools.diff.snapshot import is_secret
 from dari.codetools.session import CodeSession
 from dari.codetools.symbols.source import NotParsed, ask_about_bytes
-from dari.codetools.workspace import Workspace
 from dari.errors import DariError
 from dari.syntax.analysis import Symbol
 
@@ -32,41 +30,6 @@ class TouchedSymbol(Struct, frozen=True):
     how: How
     line: int
     """Where it begins now; of a removed one where it began."""
-
-
-class TouchedFile(Struct, frozen=True):
-    """A file that changed and the definitions in it that changed."""
-
-    path: str
-    """As the workspace shows it."""
-    status: str
-    symbols: list[TouchedSymbol]
-    old_path: str = ""
-    lines: list[int] = []
-    """Lines of the new content that were added or changed."""
-
-
-async def find_touched(
-    session: CodeSession, workspace: Workspace, since: str = "HEAD", paths: Sequence[str] = ()
-) -> list[TouchedFile]:
-    """Which files and definitions changed since a commit, a time, or the begin of the session."""
-    async with compare(session, workspace, since, paths) as comparison:
-        changes = comparison.changes[:MAX_FILES]
-        try:
-            patches = await comparison.patches(changes, 0)
-        except OutputTooLarge:
-            patches = {}  # the files are known, what is in them is too much
-        touched = await symbols_of(session, comparison, changes, patches)
-        return [
-            TouchedFile(
-                comparison.show(one.path),
-                one.status,
-                touched.get(one.path, []),
-                comparison.show(one.old_path) if one.old_path != one.path else "",
-                patch.added_lines if (patch := patches.get(one.path)) is not None else [],
-            )
-            for one in changes
-        ]
 
 
 async def symbols_of(

@@ -16,7 +16,7 @@ from dari.codetools.refactor.mentions import find_dotted
 from dari.codetools.refactor.new_imports import Needs, import_lines
 from dari.codetools.refactor.python_modules import ModuleMap, find_chain, is_type_checking
 from dari.codetools.refactor.python_symbols import Place
-from dari.codetools.refactor.scopes import Use, bound_names, global_uses, has_future
+from dari.codetools.refactor.scopes import Use, bound_names, global_uses, has_future_annotations
 from dari.codetools.refactor.sources import Source, check_parses, language_of, planned
 from dari.codetools.refactor.text_edits import EditedModule
 from dari.codetools.workspace import Workspace, WorkspacePath
@@ -152,7 +152,7 @@ class _Move:
 
     def _needs(self, code: str) -> Needs:
         """What the code uses of the names of its old module."""
-        is_lazy = has_future(self._old.tree, "annotations")
+        is_lazy = has_future_annotations(self._old.tree)
         uses = [
             use
             for use in global_uses(ast.parse(code), lazy_annotations=is_lazy)
@@ -263,7 +263,7 @@ class _Move:
         """Of a module that is made; None where the code went into one that exists."""
         lines = import_lines(needs)
         if self._into is None:
-            head = "from __future__ import annotations\n\n" if has_future(self._old.tree, "annotations") else ""
+            head = "from __future__ import annotations\n\n" if has_future_annotations(self._old.tree) else ""
             names = f'__all__ = ["{self._name}"]\n\n' if self._was_exported else ""
             gap = "" if isinstance(self._nodes[0], (ast.Assign, ast.AnnAssign)) or not (lines or names) else "\n"
             return f"{head}{lines}{chr(10) if lines else ''}{names}{gap}{code}\n".replace("\n\n\n\n", "\n\n\n")

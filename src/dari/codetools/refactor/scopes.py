@@ -26,16 +26,18 @@ class Use(Struct, frozen=True):
 
 def global_uses(tree: ast.Module, *, lazy_annotations: bool | None = None) -> list[Use]:
     """Every name that no function, class or comprehension around it binds."""
-    is_lazy = has_future(tree, "annotations") if lazy_annotations is None else lazy_annotations
+    is_lazy = has_future_annotations(tree) if lazy_annotations is None else lazy_annotations
     walker = _Walker(is_lazy)
     for node in tree.body:
         walker.visit(node)
     return walker.uses
 
 
-def has_future(tree: ast.Module, name: str) -> bool:
+def has_future_annotations(tree: ast.Module) -> bool:
     return any(
-        isinstance(node, ast.ImportFrom) and node.module == "__future__" and any(one.name == name for one in node.names)
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(one.name == "annotations" for one in node.names)
         for node in tree.body
     )
 

@@ -66,7 +66,6 @@ class _PytestRun:
         self._python = python
         self._root = str(request.project)
         self._captures: list[tuple[int, int]] = []
-        self._failed_ids: set[str] = set()
         self._finish: Event | None = None
         self._is_over = False
         self._internal = ""

@@ -267,9 +267,9 @@ def read_response_head(raw: bytes, method: str) -> ResponseHead:
     return _repeated_response_head(raw, method) if len(raw) <= _REPEATED_BYTES else ResponseHead(raw, method)
 
 
-def head_end(buffer: bytes | bytearray, searched: int = 0) -> int:
+def head_end(buffer: bytes | bytearray) -> int:
     """Where the head ends, or -1 while it may still come. Raises BadHead for what can never become one."""
-    end = buffer.find(b"\r\n\r\n", max(searched - 3, 0))
+    end = buffer.find(b"\r\n\r\n")
     if end >= 0:
         if end + 4 > HEAD_BYTES:
             raise _too_large(buffer)

@@ -54,9 +54,9 @@ Mark = Slot | Note
 class Ring:
     """One writer, the event loop. Holds `capacity` flows, and up to a block more for a moment."""
 
-    def __init__(self, capacity: int = MAX_FLOWS, last_seq: int = 0) -> None:
+    def __init__(self, capacity: int = MAX_FLOWS) -> None:
         self.capacity = capacity
-        self.last_seq = last_seq
+        self.last_seq = 0
         self.on_finished: list[Callable[[Slot], None]] = []
         """Called with each flow that ends. Empty most of the time: a wait adds itself."""
         self.on_change: list[Callable[[], None]] = []

@@ -191,12 +191,6 @@ class RuleStore:
         self._changed("update", rule_id)
         return RuleAdded(new, warnings, *reach)
 
-    def set_enabled(self, rule_id: str, enabled: bool) -> AnyRule:
-        """Switch a rule on or off without another look at its values."""
-        self._rules[rule_id] = msgspec.structs.replace(self.get(rule_id), enabled=enabled)
-        self._changed("enable" if enabled else "disable", rule_id)
-        return self._rules[rule_id]
-
     def move(self, rule_id: str, before: str | None = None) -> AnyRule:
         """Put a rule in front of another one, or at the end: the first of a kind that matches wins."""
         rule = self.get(rule_id)

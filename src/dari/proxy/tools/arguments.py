@@ -50,10 +50,12 @@ def clamp(name: str, value: int, most: int) -> int:
     return min(value, most)
 
 
-def status_or_any(name: str, value: int | None) -> int | None:
+def status_or_any(value: int | None) -> int | None:
     """−1 stands for any status."""
     if value is not None and value != -1 and not 100 <= value <= 599:
-        raise InvalidInput(f"argument '{name}' is {value}: expected -1 or 100 to 599", "-1 stands for any status")
+        raise InvalidInput(
+            f"argument 'from_status_code' is {value}: expected -1 or 100 to 599", "-1 stands for any status"
+        )
     return value
 
 

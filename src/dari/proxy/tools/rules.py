@@ -138,7 +138,7 @@ class RuleTools:
         self, matcher: Matcher, to_status_code: StatusCode, from_status_code: FromStatusCode = -1
     ) -> SettingsChanged:
         """Show clients another status than the origin's; returns {ok}."""
-        only = status_or_any("from_status_code", from_status_code)
+        only = status_or_any(from_status_code)
         return await self._rules.add_status_rewrite(matcher, to_status_code, -1 if only is None else only)
 
     @tool(scope="rules.write", destructive=True)
@@ -156,7 +156,7 @@ class RuleTools:
         to_status_code: StatusCode | None = None,
     ) -> RulesRemoved:
         """Remove the status_rewrite rules with this matcher and codes (-1: those for any); returns {ok, removed}."""
-        only = status_or_any("from_status_code", from_status_code)
+        only = status_or_any(from_status_code)
         return await self._rules.remove_status_rewrite(matcher, only, to_status_code)
 
 
@@ -245,7 +245,7 @@ class RuleByIdTools:
             "edits": _edits(set_headers, remove_headers, add_headers),
         }
         given |= {"source": _source(text, file_path)} if kind == "map_local" else {"text": text, "file_path": file_path}
-        if status_or_any("from_status_code", from_status_code) != -1:
+        if status_or_any(from_status_code) != -1:
             given["from_status_code"] = from_status_code
         rule = {name: value for name, value in given.items() if value is not None}
         needed = _NEEDS.get(kind)

@@ -64,7 +64,7 @@ class Mark(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """The text at the mark is gone; `text_since` then begins at the oldest row that is kept."""
+        """The text at the mark is gone."""
         ...
 
 
@@ -132,15 +132,7 @@ class Engine(Protocol):
         """The column and row of a mark now; None when it is lost or on the other screen."""
         ...
 
-    def text_since(self, mark: Mark) -> str:
-        """Unwrapped text from the mark to the last row with text."""
-        ...
-
     def grid(self, start: int = 0, end: int | None = None) -> Grid: ...
-    def dirty(self) -> frozenset[int]:
-        """Screen rows that may have changed since the last call; the first call names them all."""
-        ...
-
     def snapshot(self) -> bytes: ...
     @classmethod
     def restored(cls, data: bytes) -> Self:
@@ -155,7 +147,6 @@ class Engine(Protocol):
         """Empty when the program did not ask for this kind of report."""
         ...
 
-    def encode_focus(self, gained: bool) -> bytes: ...
     def compress(self) -> None:
         """Free the memory of history that is not shown, where the engine can."""
         ...

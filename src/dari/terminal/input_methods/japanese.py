@@ -85,23 +85,9 @@ def end_letters(pending: str) -> str:
     return "ん" if pending in ("n", "nn") else pending
 
 
-def to_kana(letters: str) -> str:
-    """Hiragana for a whole text of romaji."""
-    done, pending = "", ""
-    for letter in letters:
-        kana, pending = join_letter(pending, letter)
-        done += kana
-    return done + end_letters(pending)
-
-
 def to_katakana(hiragana: str) -> str:
     """Every hiragana as katakana; other characters stay."""
     return "".join(chr(ord(char) + 0x60) if "ぁ" <= char <= "ゖ" else char for char in hiragana)
-
-
-def to_hiragana(katakana: str) -> str:
-    """Every katakana as hiragana; other characters stay."""
-    return "".join(chr(ord(char) - 0x60) if "ァ" <= char <= "ヶ" else char for char in katakana)
 
 
 Script = Literal["hiragana", "katakana", "kanji"]

@@ -71,9 +71,9 @@ def read_script(text: str, dialect: Dialect = "bash") -> Script:
     return reader.result()
 
 
-def read_expansions(text: str, dialect: Dialect = "bash", depth: int = 0) -> Script:
+def read_expansions(text: str, dialect: Dialect = "bash") -> Script:
     """The substitutions inside `text`, whatever its quotes, as in a here-document."""
-    reader = ScriptReader(text, dialect, depth)
+    reader = ScriptReader(text, dialect)
     reader.read_until_end()
     return reader.result()
 

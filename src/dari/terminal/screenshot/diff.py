@@ -147,10 +147,6 @@ class RowChange:
     after: str
     spans: tuple[Span, ...]
 
-    @property
-    def is_style_only(self) -> bool:
-        return self.before == self.after
-
 
 def compare_cells(before: Grid, after: Grid) -> list[CellChange]:
     """Row by row from the top left. A cell that only one of them has counts as blank in the other."""

@@ -68,8 +68,8 @@ class Painter:
     The first picture opens fonts (about 0.1 s), so a caller on an event loop paints in a thread.
     """
 
-    def __init__(self, theme: Theme | None = None, metrics: Metrics | None = None, fonts: Fonts | None = None) -> None:
-        self.theme = theme or Theme()
+    def __init__(self, metrics: Metrics | None = None, fonts: Fonts | None = None) -> None:
+        self.theme = Theme()
         self.metrics = metrics or Metrics()
         self.work = Work()
         self._glyphs = Glyphs(self.metrics, fonts or Fonts())

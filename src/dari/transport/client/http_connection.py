@@ -198,13 +198,11 @@ class HttpPool:
         *,
         connect_timeout_s: float,
         ssl_context: ssl.SSLContext | None = None,
-        most: int = MAX_CONNECTIONS,
         keeps_alive: bool = True,
     ) -> None:
         self._address = address
         self._connect_timeout_s = connect_timeout_s
         self._ssl_context = ssl_context
-        self._most = most
         self._keeps_alive = keeps_alive
         self._dialling = 0
         self._idle: deque[HttpConnection] = deque()
@@ -228,7 +226,7 @@ class HttpPool:
             connection = None if is_fresh else self.idle()
             if connection is not None:
                 return connection
-            if is_urgent or len(self._open) + self._dialling < self._most:
+            if is_urgent or len(self._open) + self._dialling < MAX_CONNECTIONS:
                 return await self._connect()
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.append(waiter)

@@ -164,8 +164,8 @@ CONNECT_TIMEOUT_S = 10.0
 class UnixChannel(LineChannel):
     """Connects when it is opened."""
 
-    def __init__(self, path: Path, *, most_bytes: int = MAX_LINE_BYTES) -> None:
-        super().__init__(most_bytes)
+    def __init__(self, path: Path) -> None:
+        super().__init__(MAX_LINE_BYTES)
         self._path = path
         self._transport: asyncio.Transport | None = None
 

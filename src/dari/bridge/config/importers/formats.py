@@ -202,9 +202,10 @@ def _untyped(one: ForeignServer) -> ForeignServer:
     return structs.replace(one, entry=entry)
 
 
-def _carried(id: str, plain: JsonEntry, line: int, notes: tuple[str, ...] = ()) -> ForeignServer:
+def _carried(id: str, plain: JsonEntry, line: int) -> ForeignServer:
     """The fields we know; a note on each other one. A probable typo is carried, for the reader to complain about."""
     entry: JsonEntry = {}
+    notes: tuple[str, ...] = ()
     for name, value in plain.items():
         if name in SERVER_FIELDS and name not in ("id", "name", "sandbox", "sandboxEnabled"):
             entry[name] = value

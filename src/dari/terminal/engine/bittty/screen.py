@@ -30,7 +30,7 @@ from dari.terminal.engine.engine import (
     Shape,
     check_size,
 )
-from dari.terminal.engine.grid import BACKGROUND, FOREGROUND, PALETTE, Cell, Grid, Row, joined_cells
+from dari.terminal.engine.grid import BACKGROUND, FOREGROUND, PALETTE, Grid, Row, joined_cells
 from dari.terminal.engine.keys import Key
 from dari.terminal.engine.osc import OscWatch, parse_osc7_path
 from dari.terminal.engine.render import to_html, to_vt
@@ -99,8 +99,6 @@ class BitttyEngine:
         self._watch = OscWatch()
         self.hears_prompts = True
         self._consumed = 0
-        self._seen_page: Any = None
-        self._seen = -1
         self.on_reply: Callable[[bytes], None] = _ignore
         self.on_osc: Callable[[int, bytes], None] = _ignore
         self.on_bell: Callable[[], None] = _ignore
@@ -259,12 +257,6 @@ class BitttyEngine:
         reader = CellReader(self._board.palette.colors)
         return [reader.row(page.grid[y], page.is_line_wrapped(y)) for y in range(first, end)]
 
-    def dirty(self) -> frozenset[int]:
-        page = self._board.blitter.main_page
-        changed = page.dirty_rows(self._seen) if page is self._seen_page else range(page.height)
-        self._seen_page, self._seen = page, page.observe()
-        return frozenset(changed)
-
     # Places
 
     def mark(self) -> BitttyMark:
@@ -283,15 +275,6 @@ class BitttyEngine:
         if not isinstance(mark, BitttyMark) or mark.is_lost or mark.is_alternate != self.is_alternate:
             return None
         return mark.col, mark.row - self._display.scrolled
-
-    def text_since(self, mark: Mark) -> str:
-        if isinstance(mark, BitttyMark) and mark.is_alternate != self.is_alternate:
-            return self.text(0, self.rows, unwrap=True).rstrip("\n")
-        col, row = self.place(mark) or (0, -self.history)
-        rows = list(self.grid(row).rows)
-        if rows:
-            rows[0] = Row((Cell(width=0),) * col + rows[0].cells[col:], rows[0].wraps)
-        return _joined(rows).rstrip("\n")
 
     # Snapshots
 
@@ -359,9 +342,6 @@ class BitttyEngine:
         kind: Literal["press", "release", "move"] = action
         self._board.input_mouse(col + 1, row + 1, _BUTTONS[button], kind, held)
         return self._cable.taken()
-
-    def encode_focus(self, gained: bool) -> bytes:
-        return (b"\x1b[I" if gained else b"\x1b[O") if self._board.modes.focus_reporting else b""
 
     def compress(self) -> None:
         pass

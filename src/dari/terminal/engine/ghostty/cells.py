@@ -64,19 +64,16 @@ class RenderState:
         self._palette: tuple[Rgb, ...] = PALETTE
         self._palette_bytes = b""
 
-    def update(self) -> frozenset[int]:
-        """Take in the terminal's state; returns the rows that changed since the last update."""
+    def update(self) -> None:
+        """Take in the terminal's state."""
         lib = self._lib
         check(lib.ghostty_render_state_update(self.state, self._native.pointer), "update the render state")
         if self._values.read(self.state, "DIRTY") == lib.GHOSTTY_RENDER_STATE_DIRTY_FALSE:
-            return frozenset()
+            return
         self._iterate()
-        changed = set()
         while lib.ghostty_render_state_row_iterator_next_dirty(self._rows[0], self._y):
-            changed.add(self._y[0])
             self._built.pop(self._y[0], None)
         check(lib.ghostty_render_state_clean(self.state), "clean the render state")
-        return frozenset(changed)
 
     def read(self, name: str) -> Any:
         return self._values.read(self.state, name)

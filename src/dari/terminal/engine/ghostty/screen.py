@@ -74,7 +74,6 @@ class GhosttyEngine:
         self._history_rows = history_rows
         self._consumed = 0
         self._render: RenderState | None = None
-        self._dirty: set[int] = set()
         self._point = self._ffi.new("DariPoint *")
         self._coordinate = self._ffi.new("GhosttyPointCoordinate *")
         self._selection = binding.sized("GhosttySelection")
@@ -268,36 +267,18 @@ class GhosttyEngine:
     def mark(self) -> GhosttyMark:
         pointer, values = self._native.pointer, self._values
         col, row = values.read(pointer, "CURSOR_X"), values.read(pointer, "CURSOR_Y")
-        is_after = bool(values.read(pointer, "CURSOR_PENDING_WRAP"))
         found = self._ffi.new("GhosttyTrackedGridRef *")
         place = self._at(col, row + self.history)
         check(self._binding.grid_ref_track(pointer, place, found), f"mark {col},{row}")
-        return GhosttyMark(self._native, found[0], self.is_alternate, is_after)
+        return GhosttyMark(self._native, found[0], self.is_alternate)
 
     def place(self, mark: Mark) -> tuple[int, int] | None:
-        found = self._screen_place(mark)
-        return None if found is None else (found[0], found[1] - self.history)
-
-    def _screen_place(self, mark: Mark) -> tuple[int, int] | None:
         if not isinstance(mark, GhosttyMark) or mark.is_lost or mark.is_alternate != self.is_alternate:
             return None
         tag = self._lib.GHOSTTY_POINT_TAG_SCREEN
         if self._lib.ghostty_tracked_grid_ref_point(mark.ref, tag, self._coordinate):
             return None
-        return self._coordinate.x, self._coordinate.y
-
-    def text_since(self, mark: Mark) -> str:
-        last = self.history + self.rows - 1
-        if isinstance(mark, GhosttyMark) and mark.is_alternate != self.is_alternate:
-            return self.text(0, self.rows, unwrap=True)
-        col, row = self._screen_place(mark) or (0, 0)
-        if isinstance(mark, GhosttyMark) and mark.is_after and not mark.is_lost:
-            col += 1
-            if col >= self.cols:
-                col, row = 0, row + 1
-        if row > last:
-            return ""
-        return self._formatted((col, row), (self.cols - 1, last), unwrap=True)
+        return self._coordinate.x, self._coordinate.y - self.history
 
     # Cells
 
@@ -316,15 +297,8 @@ class GhosttyEngine:
     def _refreshed(self) -> RenderState:
         if self._render is None:
             self._render = RenderState(self._native)
-        self._dirty |= self._render.update()
+        self._render.update()
         return self._render
-
-    def dirty(self) -> frozenset[int]:
-        self._refreshed()
-        rows = self.rows
-        changed = frozenset(row for row in self._dirty if row < rows)
-        self._dirty.clear()
-        return changed
 
     # Snapshots
 
@@ -386,9 +360,6 @@ class GhosttyEngine:
         if self.modes.mouse == "off":
             return b""
         return encoders().mouse(self._native, action, button, (col, row), (self.cols, self.rows), modifiers)
-
-    def encode_focus(self, gained: bool) -> bytes:
-        return (b"\x1b[I" if gained else b"\x1b[O") if self._mode(1004) else b""
 
     def compress(self) -> None:
         result = self._ffi.new("GhosttyTerminalCompressionResult *")

@@ -103,10 +103,9 @@ class NativeTerminal:
 class GhosttyMark:
     """A tracked place: libghostty-vt moves it with the text, and forgets it with the text."""
 
-    __slots__ = ("_native", "ref", "is_alternate", "is_after", "__weakref__")
+    __slots__ = ("_native", "ref", "is_alternate", "__weakref__")
 
-    def __init__(self, native: NativeTerminal, ref: Any, is_alternate: bool, is_after: bool) -> None:
-        self.is_after = is_after  # the cursor stood behind the last column, so the mark is behind its cell
+    def __init__(self, native: NativeTerminal, ref: Any, is_alternate: bool) -> None:
         self._native = native
         self.ref = ref
         self.is_alternate = is_alternate
