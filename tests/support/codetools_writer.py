@@ -14,9 +14,8 @@ import sys
 from pathlib import Path
 
 from dari.codetools.edits.change import FileChange
-from dari.codetools.edits.take_back import take_back
 from dari.codetools.edits.undo import UndoStore
-from dari.codetools.edits.write import apply_changes
+from dari.codetools.edits.write import apply_changes, take_back
 from dari.codetools.workspace import Workspace
 from dari.errors import DariError
 from tests.support.file_trees import read_tree, write_tree

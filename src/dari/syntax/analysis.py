@@ -2,23 +2,24 @@
 
 Grammars are C code that others wrote: some inputs of a few kilobytes keep one busy for half a minute, and nested YAML
 of 20 kB ends the process with a bus error (tree-sitter 0.25.2). So a server of others asks a process of its own:
-`python -m dari.syntax.analysis` reads a `Question` per frame from stdin and writes an `Answer` per frame to stdout.
+`python -m dari.syntax.analysis` reads an `AnalysisRequest` per frame from stdin and writes an `Answer` per frame to
+stdout.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import struct
 from typing import IO
 
 import msgspec
 from msgspec import Struct
 
-from dari.syntax.definitions import find_definitions
+from dari.syntax.definitions import Definition, find_definitions
 from dari.syntax.grammars import UnknownLanguage
 from dari.syntax.occurrences import Occurrence, find_occurrences
-from dari.syntax.parsing import parse_source
-from dari.syntax.summary import doc_line, signature_of
+from dari.syntax.parsing import SourceTree, parse_source
 
 FRAME = struct.Struct("<I")
 MAX_FRAME_BYTES = 64 << 20
@@ -100,3 +101,74 @@ def _read(pipe: IO[bytes]) -> bytes | None:
 
 if __name__ == "__main__":
     main()
+
+
+MAX_SIGNATURE_CHARS = 160
+MAX_DOC_CHARS = 160
+_MAX_COMMENT_LINES = 60
+_BLANKS = re.compile(r"\s+")
+_DOCSTRING = re.compile(r"[rRuU]?(\"\"\"|'''|\"|')\s*(.*)")
+_COMMENT = re.compile(r"\s*(?://[/!]?|/\*[*!]?|\*/?|--+|;+|%+)\s?(.*?)\s*(?:\*/)?\s*$")
+_HASH_COMMENT = re.compile(r"\s*#+(?![\[!])\s?(.*?)\s*$")
+_HASH_LANGUAGES = frozenset(
+    (
+        "bash",
+        "ruby",
+        "perl",
+        "r",
+        "julia",
+        "elixir",
+        "make",
+        "yaml",
+        "toml",
+        "nix",
+        "terraform",
+        "powershell",
+        "fish",
+        "nim",
+    )
+)
+_ATTRIBUTE = re.compile(r"\s*(?:#\[|@|\[)")
+
+
+def signature_of(definition: Definition, tree: SourceTree) -> str:
+    """What stands before the body, on one line."""
+    data = tree.data
+    start = max(data.rfind(b"\n", 0, definition.name_byte) + 1, definition.start_byte)
+    end = definition.body_byte
+    if end >= definition.end_byte:
+        stop = data.find(b"\n", definition.name_byte, definition.end_byte)
+        end = stop if stop > 0 else definition.end_byte
+    text = data[start : min(end, start + 4 * MAX_SIGNATURE_CHARS)].decode("utf-8", "replace")
+    line = _BLANKS.sub(" ", text).strip().rstrip("{:=;").rstrip().removesuffix("=>").rstrip()
+    return _cut(line, MAX_SIGNATURE_CHARS)
+
+
+def doc_line(definition: Definition, tree: SourceTree) -> str:
+    """The first line of its docstring, or of the comment right above it; empty without one."""
+    data = tree.data
+    if tree.language == "python":
+        if definition.body_byte >= definition.end_byte:
+            return ""
+        found = _DOCSTRING.match(data[definition.body_byte : definition.body_byte + 400].decode("utf-8", "replace"))
+        return _cut(found[2].partition(found[1])[0].strip(), MAX_DOC_CHARS) if found else ""
+    comment = _HASH_COMMENT if tree.language in _HASH_LANGUAGES else _COMMENT
+    at = data.rfind(b"\n", 0, definition.start_byte)
+    if at < 0 or data[at + 1 : definition.start_byte].strip():
+        return ""  # it shares its line with what is before it
+    best = ""
+    for _ in range(_MAX_COMMENT_LINES):
+        before = data.rfind(b"\n", 0, at)
+        line = data[before + 1 : at][:400].decode("utf-8", "replace")
+        found = comment.match(line)
+        if found is None and (best or not _ATTRIBUTE.match(line)):
+            break
+        best = (found[1] if found else "") or best
+        if before < 0:
+            break
+        at = before
+    return _cut(best, MAX_DOC_CHARS)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

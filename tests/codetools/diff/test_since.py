@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from dari.codetools.diff.since import parse_time
+from dari.codetools.diff.comparison import parse_time
 from dari.errors import InvalidInput
 
 NOW = 1_800_000_000.0

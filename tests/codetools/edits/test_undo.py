@@ -14,9 +14,8 @@ import pytest
 
 from dari.codetools.edits import replace
 from dari.codetools.edits.change import FileChange
-from dari.codetools.edits.take_back import take_back
 from dari.codetools.edits.undo import UndoStore
-from dari.codetools.edits.write import apply_changes
+from dari.codetools.edits.write import apply_changes, take_back
 from dari.codetools.workspace import Workspace
 from dari.errors import Conflict, Denied, NotFound
 from tests.support.codetools import code_tools

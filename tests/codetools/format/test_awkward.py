@@ -11,7 +11,7 @@ from dari.codetools.engines import mirror as mirrors
 from dari.codetools.engines import rewrite
 from dari.codetools.engines.mirror import MirroredFile, open_mirror
 from dari.codetools.engines.rewrite import MAX_BY_STDIN
-from dari.codetools.lint import check as lint_check
+from dari.codetools.lint import run as lint_run
 from dari.codetools.workspace import Workspace
 from dari.errors import Denied
 from tests.support.code_engines import node_project, require_engine, with_node
@@ -167,7 +167,7 @@ async def test_an_engine_that_hangs_is_ended_and_said(
     project: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     monkeypatch.setattr(rewrite, "TIMEOUT_S", 0.3)
-    monkeypatch.setattr(lint_check, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(lint_run, "TIMEOUT_S", 0.3)
     plant(project, "ruff", '[ "$1" = --version ] || exec sleep 1000')
     for number in range(count):
         (project / f"m{number}.py").write_text("x=1\n")

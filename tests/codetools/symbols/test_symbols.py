@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dari.codetools.engines.locate import find_engine
-from dari.codetools.symbols import candidates
+from dari.codetools.symbols import find
 from dari.errors import Denied, InvalidInput
 from tests.support.codetools import code_tools
 
@@ -156,7 +156,7 @@ async def test_without_ripgrep_the_result_is_the_same(tmp_path: Path, monkeypatc
     async with code_tools(root) as tools:
         fast = await tools.call("symbols", name="add", inText=True)
         assert fast["engine"].startswith("ripgrep 1")
-        monkeypatch.setattr(candidates, "find_engine", lambda *_, **__: None)
+        monkeypatch.setattr(find, "find_engine", lambda *_, **__: None)
         slow = await tools.call("symbols", name="add", inText=True)
     assert slow.pop("engine").startswith("python, tree-sitter")
     del fast["engine"]

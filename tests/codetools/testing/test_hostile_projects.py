@@ -16,7 +16,7 @@ from dari.codetools.testing.projects import read_package
 from dari.codetools.testing.pythons import Python, find_pythons, has_module
 from dari.codetools.testing.report import MAX_ALL_ID_CHARS, MAX_ID_CHARS, RunLog
 from dari.codetools.testing.request import Framework, RunRequest, Target
-from dari.codetools.testing.touching.node_imports import _aliases_in
+from dari.codetools.testing.touching.imports import _aliases_in
 from dari.codetools.workspace import Workspace
 from dari.errors import InvalidInput
 from dari.process.children import Children

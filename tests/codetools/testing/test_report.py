@@ -9,8 +9,8 @@ from pathlib import Path
 import jsonschema_rs
 
 from dari.codetools.testing.event_pipe import MAX_EVENT_BYTES, EventPipe
-from dari.codetools.testing.last_failed import LastFailed
 from dari.codetools.testing.report import FailedTest, RunLog
+from dari.codetools.testing.service import LastFailed
 from dari.codetools.tools.toolkit import make_tools
 from tests.support.codetools import code_tools
 from tests.support.tested_projects import own_environ, write

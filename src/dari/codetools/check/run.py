@@ -25,7 +25,7 @@ from dari.codetools.testing.projects import SUFFIXES
 from dari.codetools.testing.report import TestReport
 from dari.codetools.testing.service import RunOptions, run_tests
 from dari.codetools.testing.touching.choice import find_touching
-from dari.codetools.types.run import TypesFound, check_types
+from dari.codetools.types import TypesFound, check_types
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import DariError
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
 
 from dari.codetools.diff.git import Git, PrivateFolder, Repository, find_git, find_repository, resolve_commit
 from dari.codetools.diff.patch import Patch, RawChange, read_patches, read_raw
-from dari.codetools.diff.since import SESSION, parse_time
 from dari.codetools.diff.snapshot import (
     TreeSnapshot,
     hash_files,
@@ -297,3 +299,30 @@ def _read_batch(printed: bytes) -> dict[str, bytes]:
         contents[words[0].decode()] = printed[at : at + size]
         at += size + 1
     return contents
+
+
+SESSION = "session"
+_AGO = re.compile(r"(\d{1,6}|an?|one)\s*(s|sec|second|m|min|minute|h|hour|d|day|w|week|month|year)s?(?:\s+ago)?")
+_SECONDS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+_SECONDS |= {"d": 86400, "day": 86400, "w": 604800, "week": 604800, "month": 2629800, "year": 31557600}
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?\s*(?:Z|[+-]\d\d:?\d\d)?")
+
+
+def parse_time(since: str, now: float | None = None) -> float | None:
+    """Seconds since 1970 when it is a time: ISO 8601 (local time without an offset), `2 hours ago`, `yesterday`."""
+    now = time.time() if now is None else now
+    words = " ".join(since.strip().lower().split())
+    if words in ("today", "yesterday"):
+        start = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        return start if words == "today" else start - 86400
+    if (found := _AGO.fullmatch(words)) and ("ago" in words or " " in words):
+        count = int(found[1]) if found[1].isdigit() else 1
+        return now - count * _SECONDS[found[2]]
+    if _ISO.fullmatch(since.strip()):
+        try:
+            return datetime.fromisoformat(since.strip().replace("Z", "+00:00")).timestamp()
+        except (ValueError, OverflowError, OSError):
+            raise InvalidInput(
+                f"since must be a time such as 2026-01-31T12:00, got {since!r}", "check the date"
+            ) from None
+    return None

@@ -12,8 +12,7 @@ from typing import Any
 from dari.codetools.engines.locate import Engine, need_engine
 from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signal_name
 from dari.codetools.testing.report import FailedTest, RunLog
-from dari.codetools.testing.request import RunRequest, Target
-from dari.codetools.testing.targets import to_id
+from dari.codetools.testing.request import RunRequest, Target, to_id
 from dari.process.run import ProgramRun
 
 INSTALL = "apt install cargo, or https://rustup.rs"

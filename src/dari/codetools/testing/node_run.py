@@ -15,8 +15,7 @@ from dari.codetools.testing.event_pipe import Event, EventPipe
 from dari.codetools.testing.launch import OutputLines, launch, signal_name
 from dari.codetools.testing.pytest_run import IN_PROJECT
 from dari.codetools.testing.report import FailedTest, Outcome, RunLog, clean
-from dari.codetools.testing.request import RunRequest, Target
-from dari.codetools.testing.targets import to_id
+from dari.codetools.testing.request import RunRequest, Target, to_id
 from dari.errors import InvalidInput, Unavailable
 from dari.paths import read_regular
 from dari.process.run import ProgramRun

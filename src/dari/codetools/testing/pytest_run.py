@@ -15,9 +15,8 @@ from dari.codetools.testing.event_pipe import Event, EventPipe
 from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signal_name
 from dari.codetools.testing.pythons import Python, find_pythons, has_module
 from dari.codetools.testing.report import TEARDOWN, FailedTest, Outcome, RunLog, one_line
-from dari.codetools.testing.request import RunRequest
+from dari.codetools.testing.request import RunRequest, to_id
 from dari.codetools.testing.stacks import blame_stack
-from dari.codetools.testing.targets import to_id
 from dari.errors import NotFound, Unavailable
 from dari.process.run import ProgramRun
 

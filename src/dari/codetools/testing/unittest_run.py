@@ -13,9 +13,8 @@ from dari.codetools.testing.launch import OutputLines, launch, signal_name
 from dari.codetools.testing.projects import is_test_file
 from dari.codetools.testing.pytest_run import IN_PROJECT
 from dari.codetools.testing.report import FailedTest, Outcome, RunLog
-from dari.codetools.testing.request import RunRequest
+from dari.codetools.testing.request import RunRequest, to_id
 from dari.codetools.testing.stacks import blame_stack
-from dari.codetools.testing.targets import to_id
 from dari.errors import Unavailable
 from dari.process.run import ProgramRun
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dari.codetools.edits.take_back import take_back
+from dari.codetools.edits.write import take_back
 from dari.codetools.session import CodeSession
 from dari.core.context import Context
 from dari.core.scopes import CONTROL

@@ -14,13 +14,9 @@ from msgspec import Struct
 
 from dari.codetools.testing.projects import Language, is_test_file
 from dari.codetools.testing.report import ChosenTest
-from dari.codetools.testing.request import Target
-from dari.codetools.testing.targets import split_targets, to_id
-from dari.codetools.testing.touching.go_imports import GoImports
-from dari.codetools.testing.touching.graph import Edges, ImportGraph
-from dari.codetools.testing.touching.node_imports import NodeImports
+from dari.codetools.testing.request import Target, split_targets, to_id
+from dari.codetools.testing.touching.imports import Edges, GoImports, ImportGraph, NodeImports, RustModules
 from dari.codetools.testing.touching.python_imports import PythonImports
-from dari.codetools.testing.touching.rust_modules import RustModules
 from dari.codetools.testing.touching.sources import SourceIndex
 from dari.codetools.testing.touching.symbols import (
     Function,

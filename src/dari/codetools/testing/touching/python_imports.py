@@ -7,7 +7,7 @@ import re
 
 from msgspec import Struct
 
-from dari.codetools.testing.touching.graph import Edges
+from dari.codetools.testing.touching.imports import Edges
 from dari.codetools.testing.touching.sources import SourceIndex
 
 _IMPORT = re.compile(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dari.codetools.lint.diagnostic import Diagnostic
-from dari.codetools.types.run import TypesFound, check_types
+from dari.codetools.types import TypesFound, check_types
 from dari.codetools.workspace import Workspace
 from tests.support.code_engines import node_project, python_project, require_engine, with_node, with_toolchains
 from tests.support.codetools import code_tools
