@@ -12,13 +12,13 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 WALKS = dict(re.findall(r"^## (Walk \d: [^\n]+)\n(.*?)(?=^## |\Z)", PAGE, re.S | re.M))
 
 
-def test_there_are_five_walks() -> None:
-    assert len(WALKS) == 5
+def test_there_are_six_walks() -> None:
+    assert len(WALKS) == 6
 
 
 @pytest.mark.parametrize("walk", WALKS)
 def test_every_file_of_a_walk_exists(walk: str) -> None:
-    files = re.findall(r"`(src/dari/[\w/]+\.py)`", WALKS[walk])
+    files = re.findall(r"`(src/dari/[\w/]+\.(?:py|js))`", WALKS[walk])
     assert files and [file for file in files if not (ROOT / file).is_file()] == []
 
 
