@@ -178,7 +178,9 @@ class ConnectionTest:
                 async with asyncio.timeout(limit_s):
                     _, writer = await asyncio.open_connection(host, port)
             except TimeoutError:
-                raise TimedOut(f"{host}:{port} does not answer", "is it up, and does a firewall let you?") from None
+                raise TimedOut(
+                    f"{host}:{port} does not answer", "check that it runs and that no firewall blocks it"
+                ) from None
             except OSError as error:
                 why = os.strerror(error.errno) if error.errno else str(error)
                 raise Unavailable(f"{host}:{port}: {why}", "is the server running?") from None

@@ -137,7 +137,7 @@ class PaneInputPolicy:
     def check(self, text: str, approved: str = "") -> None:
         pane = self._pane
         if OWN_KEY in self._tail + text:
-            raise InvalidInput("this key is the terminal's own word to the shell", "run a command instead")
+            raise InvalidInput("this key is reserved for the terminal itself", "run a command instead")
         entry = self._line.peek(self._entering(text))
         if entry is None:
             return

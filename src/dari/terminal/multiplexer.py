@@ -172,7 +172,7 @@ class Multiplexer:
         """Run shell text at the prompt of the pane without a trace; return what it printed."""
         control = self._controls.get(pane.id)
         if control is None:
-            raise Conflict(f"pane {pane.id} cannot be spoken to unseen", "run the command in it")
+            raise Conflict(f"pane {pane.id} cannot run a command out of band", "run the command in it")
         return await control.run(pane, script, timeout_s)
 
     async def environment(self, pane: Pane) -> dict[str, str]:

@@ -55,7 +55,7 @@ class Secret:
         return bool(self._text)
 
     def __reduce__(self) -> str:
-        raise TypeError("a Secret is not to be pickled")
+        raise TypeError("a Secret cannot be pickled")
 
 
 def is_sensitive(name: str) -> bool:

@@ -44,7 +44,7 @@ def parse_response(query: str, state: str) -> AuthorizationResponse:
         raise InvalidResponse("this answer does not belong to the login that is under way")
     if "error" in values:
         said = " ".join((values["error"], values.get("error_description", ""))).strip()
-        raise Unauthorized(f"the authorization server said no: {said[:300]}", "log in again and allow the access")
+        raise Unauthorized(f"the authorization server refused: {said[:300]}", "log in again and allow the access")
     if not values.get("code"):
         raise InvalidResponse("the answer holds no code")
     return AuthorizationResponse(values["code"], values["state"], values.get("iss"))

@@ -222,7 +222,7 @@ def read_words(words: list[str], command: ToolCommand, tool: Tool) -> dict[str, 
             given[name] = plain if is_list else plain[0]
             plain = [] if is_list else plain[1:]
     if plain:
-        raise InvalidInput(f"{plain[0]!r} is one word too many", f"crewx-tools {command.name} --help")
+        raise InvalidInput(f"unexpected argument {plain[0]!r}", f"crewx-tools {command.name} --help")
     return given | read_flags(flags, shape, tool.name)
 
 

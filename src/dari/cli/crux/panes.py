@@ -340,7 +340,7 @@ def run_screenshot(arguments: argparse.Namespace, crux: Crux) -> int:
         from dari.errors import Failed
 
         if error.errno == errno.ELOOP:
-            raise Failed(f"{path} must be a file of its own, it is a link", "name another file, or remove it") from None
+            raise Failed(f"{path} must be a regular file, not a link", "name another file, or remove it") from None
         raise Failed(
             f"cannot write {path}: {describe_os_error(error)}",
             suggest_next_step(error, "give a path that you may write to"),

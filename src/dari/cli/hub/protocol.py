@@ -77,7 +77,7 @@ def to_json(value: object) -> str:
         return "{" + ",".join([f"{_quoted(str(name))}:{to_json(each)}" for name, each in value.items()]) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ",".join([to_json(each) for each in value]) + "]"
-    raise TypeError(f"{type(value).__name__} is nothing that a hello holds")
+    raise TypeError(f"a handshake cannot hold a {type(value).__name__}")
 
 
 def encode_handshake(purpose: str, token: str, version: str, **more: object) -> bytes:

@@ -120,7 +120,7 @@ async def _run_reset(arguments: argparse.Namespace, context: KebabContext) -> in
     where = service.backend.place if service.settings.config.store.url else service.settings.data.data
     if not arguments.yes:
         if not context.console.stdin_is_tty:
-            raise InvalidInput("a reset needs a person's word, and stdin is not a terminal", "say so with --yes")
+            raise InvalidInput("a reset must be confirmed, and stdin is not a terminal", "confirm it with --yes")
         answer = await context.console.ask(f"Remove {what} ({where})? [y/N] ")
         if answer.strip().lower() not in ("y", "yes"):
             context.note("nothing was removed")

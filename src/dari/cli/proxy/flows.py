@@ -106,7 +106,7 @@ _RECENT = 200
 
 async def follow(crab: Crab, wanted: dict[str, Any], limit: int, out: Output) -> int:
     """Until the reader has enough; with JSON, one value a line."""
-    # First the number of the log, then the flows: what ends in between is woken up for, and found to be told already.
+    # First the number of the log, then the flows: what ends in between wakes us and was shown already.
     seq = (await crab.call("traffic.tail", limit=1, max_entries=1, include_headers=False))["next_seq"]
     recent = await newest(crab, wanted, max(limit, _RECENT))
     printed_ids = {flow["id"] for flow in recent if flow["state"] == "done"}

@@ -100,7 +100,7 @@ def _call(line: str, number: int, count: int) -> BatchCall:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 MAX_PARALLEL = 64

@@ -277,7 +277,9 @@ def _specs(workspace: Workspace, top: Path, paths: Sequence[str]) -> list[str]:
     for path in paths or (".",):
         place = workspace.base if _GLOB.intersection(path) else workspace.locate(path).absolute
         if place != top and top not in place.parents:
-            raise InvalidInput(f"{path!r} is in another repository than {top}", "name that one's folder as root")
+            raise InvalidInput(
+                f"{path!r} is in another repository than {top}", "name the folder of that repository as root"
+            )
         specs.append(os.path.relpath(place, top))
     return list(dict.fromkeys(specs))
 

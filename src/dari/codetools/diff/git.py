@@ -121,7 +121,9 @@ async def find_repository(git: Git, folder: Path) -> Repository | None:
         raise
     lines = printed.decode("utf-8", "surrogateescape").splitlines()
     if len(lines) != 4:
-        raise InvalidInput(f"git says {len(lines)} lines of where {folder} is", "is there a line end in its path?")
+        raise InvalidInput(
+            f"git printed {len(lines)} lines for the paths of {folder}", "check whether its path has a line break"
+        )
     top, own, common = (Path(os.path.realpath(line)) for line in lines[:3])
     if folder != top and top not in folder.parents:
         raise Denied(f"the repository of {folder} names another work tree", "core.worktree must be a folder above it")

@@ -250,7 +250,7 @@ def _swap(step: Replacement, token: str) -> None:
             _put_back(folder, draft, name, step.content is None)
             raise Conflict(f"{step.path.relative} changed since it was read", "call again with dryRun true")
     except FileExistsError as error:
-        raise Conflict(f"{step.path.relative} exists since a moment ago", "call again with dryRun true") from error
+        raise Conflict(f"{step.path.relative} was created meanwhile", "call again with dryRun true") from error
     except FileNotFoundError as error:
         raise Conflict(f"{step.path.relative} was removed since it was read", "call again with dryRun true") from error
     except OSError as error:

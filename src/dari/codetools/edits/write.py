@@ -51,7 +51,7 @@ async def write_changes(
     """
     changed = [change for change in changes if change.before != change.after]
     if len({change.path for change in changed}) < len(changed):
-        raise InvalidInput("two changes are of the same file", "this is a bug of the tool: one change a file")
+        raise InvalidInput("two changes are for the same file", "this is a bug of the tool: one change a file")
     for change in changed:
         _refuse_version_control(change.path, workspace)
     plan = await asyncio.to_thread(hash_plan, changed)

@@ -82,7 +82,7 @@ def rename(job: Job, workspace: Workspace) -> Plan:
     if job.symbol.path:
         source = next(read_sources([workspace.locate(job.symbol.path)], workspace), None)
         if source is None or source.language not in STRUCTURAL:
-            raise InvalidInput(f"{job.symbol.path} is in no language that can be renamed in", "rewrite it by pattern")
+            raise InvalidInput(f"rename does not support the language of {job.symbol.path}", "rewrite it by pattern")
         at = _offset(source, job)
         found = _NAME.match(source.text, at)
         old = found[0] if found else ""

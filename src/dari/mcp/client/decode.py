@@ -38,7 +38,7 @@ def read(raw: bytes | Raw, wanted: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(encode(without_nulls(decode_any(raw))), type=wanted, strict=False)
     except UNREADABLE as error:
-        raise Failed(f"the server's {what} is not what MCP says: {error}", "report it to the server's author") from None
+        raise Failed(f"the server's {what} does not follow MCP: {error}", "report it to the server's author") from None
 
 
 def read_error(error: Any) -> RemoteError:

@@ -58,7 +58,7 @@ def read_input_required(result: Raw) -> InputRequiredResult | None:
     try:
         required = _decode(result)
     except UNREADABLE as error:
-        raise Failed(f"the server asked back in a way MCP does not know: {error}") from None
+        raise Failed(f"the server sent an input request that MCP does not define: {error}") from None
     return required if required.result_type == "input_required" else None
 
 

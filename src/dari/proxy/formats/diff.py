@@ -1,7 +1,7 @@
 """Two flows side by side: what a person compares first, as data and as text.
 
 Values are compared as they were and shown as the reader may see them, so two tokens that differ are reported as
-different without being told.
+different without saying so.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def search(
     """One page; pass `next_cursor` as `cursor` for the next."""
     if not 1 <= limit <= MAX_LIMIT_FLOWS:
         raise InvalidInput(
-            f"limit must be 1 to {MAX_LIMIT_FLOWS}, not {limit}", "ask for the next page with next_cursor"
+            f"limit must be 1 to {MAX_LIMIT_FLOWS}, got {limit}", "ask for the next page with next_cursor"
         )
     names = rows_fields(fields) if fields is not None else DEFAULT_FIELDS
     walk = Scan(sources, wanted, _before(cursor, wanted), scan)
@@ -200,7 +200,7 @@ async def wait_for(
     ended after this number of the log. Without them only what finishes from now on counts.
     """
     if not 0 <= timeout_s <= MAX_TIMEOUT_S:
-        raise InvalidInput(f"timeout must be 0 to {MAX_TIMEOUT_S:g} s, not {timeout_s:g}", "wait again when it is over")
+        raise InvalidInput(f"timeout must be 0 to {MAX_TIMEOUT_S:g} s, got {timeout_s:g}", "wait again when it is over")
     if len(ring.on_finished) >= MAX_WAITING:
         raise InvalidInput(f"{MAX_WAITING} waits are running", "end one of them first")
     test = filters.test_of(wanted, bodies, redactor)

@@ -45,7 +45,7 @@ class ExecuteResult(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     pane_id: str = ""
     end_known_by: str = ""
-    """How the end is known: "shell" (its hooks told), "mark" (marks around the command told: ssh, docker exec, another
+    """How the end is known: "shell" (its hooks report it), "mark" (marks around the command: ssh, docker exec, another
     user's shell), "idle" (its prompt came back: no exit code); empty while it runs."""
     mark: int = 0
     """The place in the pane's output where it began, for `since` of crux_wait_for_output."""

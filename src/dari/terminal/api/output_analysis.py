@@ -304,7 +304,9 @@ class OutputAnalysisApi:
 
 def _lines(pane: Pane, offset: int | None, limit: int) -> str:
     if limit < 0 or (offset is not None and offset < 0):
-        raise InvalidInput(f"offset {offset} and limit {limit} name no lines", "count from 0, the oldest line")
+        raise InvalidInput(
+            f"offset and limit must be 0 or more, got {offset} and {limit}", "count from 0, the oldest line"
+        )
     if offset is None:
         return last_lines(pane.engine, limit)
     lines = all_lines(pane.engine)[offset:]

@@ -190,7 +190,10 @@ def restore_engine(data: bytes) -> Engine:
         from dari.terminal.engine.bittty.screen import BitttyEngine
 
         return BitttyEngine.restored(data)
-    raise InvalidInput(f"{kind[:20]!r} begins no snapshot of a terminal", "take a snapshot with this version")
+    raise InvalidInput(
+        f"the bytes must be a snapshot of a terminal, they begin with {kind[:20]!r}",
+        "take a snapshot with this version",
+    )
 
 
 def check_size(cols: int, rows: int) -> None:

@@ -101,7 +101,7 @@ def parse_key(word: str) -> Key:
     """One key or chord; InvalidInput when the word is neither."""
     key = _chord(word)
     if key is None:
-        raise InvalidInput(f"{word!r} names no key", "use a name such as Enter, Up, F5, C-c, M-x, or one character")
+        raise InvalidInput(f"unknown key {word!r}", "use a name such as Enter, Up, F5, C-c, M-x, or one character")
     return key
 
 

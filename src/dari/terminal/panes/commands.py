@@ -33,8 +33,8 @@ INTERRUPTED = 128 + signal.SIGINT
 Zone = Literal["unknown", "prompt", "input", "running"]
 Status = Literal["done", "running"]
 Source = Literal["shell", "mark", "idle", ""]
-"""How the end of a command is known: its shell told, a mark behind it came, its prompt came back and nothing more; or
-not at all, as yet."""
+"""How the end of a command is known: its shell reported it, a mark behind it came, its prompt came back and nothing
+more; or not at all, as yet."""
 # What line editors print once a line has been entered.
 _ENTERED = b"\x1b[?2004l"
 # What they print before a prompt, the last of it: zsh, which may mark a missing line end first, else bash and fish.

@@ -47,7 +47,9 @@ def type_command(command: str, kind: ShellKind, engine: Engine) -> bytes:
         return typed + (FISH_ENTER if kind == "fish" else b"\r")
     if has_lines or (kind == "sh" and not _WORDS.fullmatch(text)):
         if kind == "fish":
-            raise InvalidInput("this fish takes no pastes, so no command of several lines", "join the lines with ;")
+            raise InvalidInput(
+                "this fish has no bracketed paste, so a command must be one line", "join the lines with ;"
+            )
         # A shell without a line editor shows no prompt for the rest of a line that is not whole: it waits in silence.
         typed = engine.encode_paste(as_one_line(text) if has_lines else f"eval {quote(text, kind)}")
     if kind == "sh":

@@ -92,7 +92,7 @@ class WorkspaceSandbox:
         if said != READY:
             what = said.removeprefix(READY).partition(" ")[2] or "the sandbox ended before the program began"
             raise Unavailable(
-                f"the pane was not opened: {what}", "dari remote doctor tells what this machine can confine"
+                f"the pane was not opened: {what}", "dari remote doctor shows what this machine can confine"
             )
 
     def find_program_pid(self, prepared: SandboxedCommand, pid: int) -> int:

@@ -164,7 +164,7 @@ class ScriptReader(CompoundReader):
         first = len(self.commands)
         if self.here == "(":
             if self.dialect == "fish":
-                raise ShellError("fish runs no ( ) in place of a command")
+                raise ShellError("fish does not run ( ) in place of a command")
             self.read_parenthesised()
         elif self.here == "{" and self.dialect == "zsh" and bare != "{":
             raise ShellError("zsh may open a group here")

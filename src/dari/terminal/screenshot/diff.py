@@ -61,7 +61,9 @@ class ScreenCapture:
     def load(data: bytes) -> ScreenCapture:
         """The capture that `stored` gave these bytes for; anything else is an InvalidInput."""
         if not data.startswith(_KIND):
-            raise InvalidInput(f"{data[:20]!r} begins no capture", "give what a capture was stored as")
+            raise InvalidInput(
+                f"the bytes must be a capture, they begin with {data[:20]!r}", "give what a capture was stored as"
+            )
         try:
             unpacker = zlib.decompressobj()
             raw = unpacker.decompress(data[len(_KIND) :], _MAX_CAPTURE_BYTES)

@@ -128,7 +128,7 @@ class ScreenFrame(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PaneScreen:
-    """What followers of one pane share. `version` counts up from where it is told to begin."""
+    """What followers of one pane share. `version` counts up from the first one given."""
 
     def __init__(self, multiplexer: Multiplexer, pane_id: str, version: int) -> None:
         self._all = multiplexer

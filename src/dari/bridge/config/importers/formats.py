@@ -28,9 +28,9 @@ def codex_servers(found: ImportSource, data: bytes) -> Iterator[ForeignServer]:
         text = data.decode("utf-8")
         servers = tomllib.loads(text).get("mcp_servers", {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{found.path}: {error}", "look at the file") from error
+        raise InvalidInput(f"{found.path}: {error}", "correct the file") from error
     if not isinstance(servers, dict):
-        raise InvalidInput(f"{found.path}: mcp_servers must be a table", "look at the file")
+        raise InvalidInput(f"{found.path}: mcp_servers must be a table", "correct the file")
     lines = {match[1].strip("\"'"): text.count("\n", 0, match.start(1)) + 1 for match in _TABLE.finditer(text)}
     for id, raw in servers.items():
         if isinstance(raw, dict):
@@ -143,7 +143,7 @@ def _root(found: ImportSource, data: bytes) -> Node:
     is_long = found.shape == "claude-code" and len(data) > LARGE_FILE_BYTES
     root = (_parse_large(text) if is_long else None) or jsonc.parse(text, str(found.path))
     if root.shape != "object":
-        raise InvalidInput(f"{found.path}:1: the file must hold a JSON object", "look at the file")
+        raise InvalidInput(f"{found.path}:1: the file must hold a JSON object", "correct the file")
     return root
 
 

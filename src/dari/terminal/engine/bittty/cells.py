@@ -13,7 +13,7 @@ from dari.terminal.engine.grid import BLANK, PALETTE, Cell, Rgb, Row, Underline
 
 
 class CellReader:
-    """Reads rows at one moment: styles are told apart by identity, which holds while nothing is printed."""
+    """Reads rows at one moment: styles are distinguished by identity, which holds while nothing is printed."""
 
     def __init__(self, palette: Any) -> None:
         self._palette = palette

@@ -179,7 +179,7 @@ class BitttyEngine:
             if number == 133 and payload[:1] == b"A" and self._board.cursor.x:
                 self._write(b"\r\n")  # a prompt begins on a line of its own
             if number != 133 or self.hears_prompts:
-                self._tell()  # asked before what is told now
+                self._tell()  # asked before this event
                 self.on_osc(number, payload)
         self._write(data[before:])
         self._consumed += len(data) - before

@@ -170,7 +170,7 @@ class GhosttyEngine:
                 self._write(data[before:end])
                 self._consumed += end - before
                 before = end
-                if heard.replies:  # asked before what is told now
+                if heard.replies:  # asked before this event
                     self._tell()
                 self.on_osc(number, payload)
             self._write(data[before:])

@@ -1,4 +1,4 @@
-# Crux in bash: where prompts end, where commands begin and how they end, told in private sequences (OSC 7701)
+# Crux in bash: where prompts end, where commands begin and how they end, sent as private sequences (OSC 7701)
 # that carry a secret word, so that nothing a command prints can be taken for them; and as OSC 133 for others.
 if [[ -n ${CRUX_LOGIN-} ]]; then # what login shells read of the user's, and .bashrc once
   for __crux_file in ~/.bash_profile ~/.bash_login ~/.profile; do

@@ -21,7 +21,7 @@ __crux_after() {
 # In groups without stderr, so that `set -x` does not show them.
 [[ ${PROMPT_COMMAND-} == *__crux_before* ]] ||
   PROMPT_COMMAND='{ __crux_before; } 2>/dev/null'${PROMPT_COMMAND:+$'\n'}${PROMPT_COMMAND-}$'\n''{ __crux_after; } 2>/dev/null'
-set +H # `!` is no history word in commands that were written by a program
+set +H # no history expansion of `!` in commands that a program wrote
 shopt -s promptvars
 bind 'set enable-bracketed-paste on' 2>/dev/null
 bind 'set enable-active-region off' 2>/dev/null

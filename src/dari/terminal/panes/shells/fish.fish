@@ -1,4 +1,4 @@
-# Crux in fish; see bash.sh for what is told.
+# Crux in fish; see bash.sh for what is sent.
 if status is-interactive; and set -q CRUX_NONCE
     set -g __crux_nonce $CRUX_NONCE
     set -g __crux_n 0

@@ -1,5 +1,5 @@
-# Crux in dash, ash and other shells that read $ENV; see bash.sh for what is told. They have no hook before a
-# command, so only its end is told, by the prompt. No process is started for it: the prompt is only expanded.
+# Crux in dash, ash and other shells that read $ENV; see bash.sh for what is sent. They have no hook before a
+# command, so only its end is sent, by the prompt. No process is started for it: the prompt is only expanded.
 [ -n "${CRUX_LOGIN-}" ] && [ -r ~/.profile ] && . ~/.profile
 if [ -n "${CRUX_ENV-}" ]; then
   ENV=$CRUX_ENV

@@ -1,4 +1,4 @@
-# Crux in zsh; see ../bash.sh for what is told. This file stands in for the user's own, which it reads first.
+# Crux in zsh; see ../bash.sh for what is sent. This file stands in for the user's own, which it reads first.
 if [[ -n ${CRUX_ZDOTDIR+set} ]]; then
   export ZDOTDIR=$CRUX_ZDOTDIR
   unset CRUX_ZDOTDIR
