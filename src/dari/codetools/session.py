@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dari.codetools.analyser import Analyser
 from dari.codetools.edits.undo import UndoStore
-from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.workspace import Workspace
 from dari.core.context import Context
 from dari.process.child import ChildSpec
@@ -69,7 +69,7 @@ class CodeSession:
 
     async def run(
         self,
-        engine: Engine,
+        engine: EngineProgram,
         arguments: Sequence[str],
         cwd: Path,
         *,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dari.codetools.engines.locate import Engine, find_engine
+from dari.codetools.engines.locate import EngineProgram, find_engine
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace
 from dari.errors import DariError, Denied, InvalidInput, TimedOut, Unavailable
@@ -56,7 +56,7 @@ class Repository(Struct, frozen=True):
 
 
 class Git:
-    def __init__(self, session: CodeSession, engine: Engine) -> None:
+    def __init__(self, session: CodeSession, engine: EngineProgram) -> None:
         self._session = session
         self.engine = engine
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dari.codetools.engines.catalog import ENGINES, Language
 from dari.codetools.engines.configured import ProjectConfig
-from dari.codetools.engines.locate import Engine, find_engine
+from dari.codetools.engines.locate import EngineProgram, find_engine
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace
 
@@ -19,7 +19,7 @@ class EngineChoice(Struct, frozen=True):
 
     name: str
     folder: Path
-    engine: Engine | None
+    engine: EngineProgram | None
     """None where it is not installed."""
     is_configured: bool
 
@@ -37,7 +37,7 @@ class EngineChooser:
         self.is_project = is_project
         self._session = session
         self._workspace = workspace
-        self._found: dict[tuple[str, Path], Engine | None] = {}
+        self._found: dict[tuple[str, Path], EngineProgram | None] = {}
         self._formatters: dict[tuple[str, Path], tuple[EngineChoice, ...]] = {}
         self._linters: dict[tuple[str, Path], tuple[EngineChoice, ...]] = {}
         self._type_checkers: dict[tuple[str, Path], tuple[EngineChoice, ...]] = {}
@@ -76,7 +76,7 @@ class EngineChooser:
             place = _project_of(engine, self.config.folders(folder)) or place
         return EngineChoice(name, place, engine, asking is not None)
 
-    def find(self, name: str, folder: Path) -> Engine | None:
+    def find(self, name: str, folder: Path) -> EngineProgram | None:
         key = (name, folder)
         if key not in self._found:
             info = ENGINES[name]
@@ -118,6 +118,6 @@ class EngineChooser:
         )
 
 
-def _project_of(engine: Engine, folders: Sequence[Path]) -> Path | None:
+def _project_of(engine: EngineProgram, folders: Sequence[Path]) -> Path | None:
     """The folder whose node_modules or virtual environment has it."""
     return next((folder for folder in folders if str(folder / "x")[:-1] in engine.command[0]), None)

@@ -20,7 +20,7 @@ _STARTERS = frozenset({"go", "cargo", "rustfmt"})
 """Programs for the machine that start others: `go vet` a compiler, rustup's `rustfmt` the real one."""
 
 
-class Engine(Struct, frozen=True):
+class EngineProgram(Struct, frozen=True):
     """A program to run, as `command` and the arguments after it."""
 
     name: str
@@ -38,7 +38,7 @@ def find_engine(
     environ: Mapping[str, str],
     *,
     origins: tuple[Origin, ...] = ("project", "path", "dari"),
-) -> Engine | None:
+) -> EngineProgram | None:
     """The program `name` for files in `folder`; None when it is nowhere.
 
     A project's own virtual environment and `node_modules` win, looked for from `folder` up to the root of the
@@ -57,7 +57,9 @@ def find_engine(
     return None
 
 
-def need_engine(name: str, workspace: Workspace, folder: Path, environ: Mapping[str, str], install: str) -> Engine:
+def need_engine(
+    name: str, workspace: Workspace, folder: Path, environ: Mapping[str, str], install: str
+) -> EngineProgram:
     """`find_engine`; Unavailable with the install command when it is nowhere."""
     found = find_engine(name, workspace, folder, environ)
     if found is None:
@@ -71,8 +73,10 @@ def project_folders(workspace: Workspace, folder: Path) -> list[Path]:
     return [folder, *(above for above in folder.parents if above == root or root in above.parents)]
 
 
-def _to_engine(name: str, program: Path, origin: Origin, env: Mapping[str, str] | None = None) -> Engine:
-    return Engine(name, (str(program),), origin, env or {}, is_single=name not in _STARTERS and not _is_script(program))
+def _to_engine(name: str, program: Path, origin: Origin, env: Mapping[str, str] | None = None) -> EngineProgram:
+    return EngineProgram(
+        name, (str(program),), origin, env or {}, is_single=name not in _STARTERS and not _is_script(program)
+    )
 
 
 def _native(program: Path) -> Path | None:

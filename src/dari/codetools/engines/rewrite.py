@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.engines.mirror import Mirror, MirroredFile, open_mirror
 from dari.codetools.session import CodeSession
 from dari.errors import DariError
@@ -74,7 +74,7 @@ class EnginePlace(Struct, frozen=True):
 
 
 async def rewrite(
-    session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[MirroredFile], place: EnginePlace
+    session: CodeSession, engine: EngineProgram, how: Rewriter, sources: Sequence[MirroredFile], place: EnginePlace
 ) -> list[Rewritten]:
     """What the engine makes of each file, in any order. Nothing in the workspace is touched."""
     small = [source for source in sources if len(source.data) <= MAX_COPY_BYTES]
@@ -88,7 +88,7 @@ async def rewrite(
 
 
 async def _on_stdin(
-    session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[MirroredFile], place: EnginePlace
+    session: CodeSession, engine: EngineProgram, how: Rewriter, sources: Sequence[MirroredFile], place: EnginePlace
 ) -> list[Rewritten]:
     free = asyncio.Semaphore(ENGINES_AT_ONCE)
     with contextlib.ExitStack() as stack:
@@ -126,7 +126,7 @@ async def _on_stdin(
 
 async def _on_copies(
     session: CodeSession,
-    engine: Engine,
+    engine: EngineProgram,
     how: Rewriter,
     arguments: Sequence[str],
     sources: Sequence[MirroredFile],
@@ -156,7 +156,7 @@ async def _on_copies(
 
 async def _sort_out(
     session: CodeSession,
-    engine: Engine,
+    engine: EngineProgram,
     how: Rewriter,
     run: ProgramRun,
     after: list[Rewritten],
@@ -187,7 +187,7 @@ async def _sort_out(
     return after
 
 
-def explain(source: MirroredFile, engine: Engine, how: Rewriter, run: ProgramRun) -> Rewritten:
+def explain(source: MirroredFile, engine: EngineProgram, how: Rewriter, run: ProgramRun) -> Rewritten:
     """The failure of one file in the engine's words, without the rest of them."""
     if run.end == "timed_out":
         return Rewritten(source, None, f"{engine.name} took longer than {TIMEOUT_S:g} s")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.session import CodeSession
 from dari.errors import DariError
 from dari.paths import read_regular
@@ -20,7 +20,7 @@ _MAX_MANIFEST_BYTES = 1 << 20
 _known: dict[tuple[str, int, int], str] = {}
 
 
-async def version_of(session: CodeSession, engine: Engine, cwd: Path) -> str:
+async def version_of(session: CodeSession, engine: EngineProgram, cwd: Path) -> str:
     """Such as 0.14.2; empty where the engine does not say."""
     program = engine.command[0]
     if Path(program).name == "gofmt":  # it has no option for it, and is of the Go that it lies beside
@@ -52,7 +52,7 @@ def _packaged_version(program: Path) -> str:
     return ""
 
 
-async def _ask(session: CodeSession, engine: Engine, program: str, cwd: Path) -> str:
+async def _ask(session: CodeSession, engine: EngineProgram, program: str, cwd: Path) -> str:
     asked = msgspec.structs.replace(engine, command=(program, *engine.command[1:]))
     arguments = _ARGUMENTS.get(Path(program).name, ("--version",))
     try:

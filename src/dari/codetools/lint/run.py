@@ -15,7 +15,7 @@ from msgspec import Struct
 from dari.codetools.edits.change import FileChange
 from dari.codetools.engines.catalog import language_of
 from dari.codetools.engines.choose import EngineChoice, EngineChooser
-from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.engines.mirror import MirroredFile, open_mirror
 from dari.codetools.engines.rewrite import EnginePlace, FileError, rewrite
 from dari.codetools.engines.select import FileSelection
@@ -295,5 +295,5 @@ class LintRunner:
         return Checked(found, message, {names[name]: data for name, data in fixes.items() if name in names})
 
 
-def _joined(engine: Engine) -> Engine:
+def _joined(engine: EngineProgram) -> EngineProgram:
     return msgspec.structs.replace(engine, command=(*_JOINED, *engine.command), is_single=False)

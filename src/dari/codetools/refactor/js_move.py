@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dari.codetools.edits.undo import hash_content
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.sources import (
-    Source,
+    SourceFile,
     check_parses,
     language_of,
     planned,
@@ -68,7 +68,7 @@ def _candidates(job: Job, workspace: Workspace) -> Iterator[WorkspacePath]:
     )
 
 
-def _with_specifiers(source: Source, change: object) -> str:
+def _with_specifiers(source: SourceFile, change: object) -> str:
     from ast_grep_py import SgRoot
 
     assert callable(change)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from dari.codetools.refactor.sources import Source, language_of, read_sources
+from dari.codetools.refactor.sources import SourceFile, language_of, read_sources
 from dari.codetools.workspace import Workspace, WorkspacePath
 
 _PROSE = (".md", ".rst", ".txt", ".toml", ".cfg", ".ini", ".yaml", ".yml", ".json", ".html", ".adoc", ".pyi", ".ipynb")
@@ -65,7 +65,7 @@ def find_dotted(
     return found
 
 
-def _texts(source: Source) -> Iterator[tuple[int, str]]:
+def _texts(source: SourceFile) -> Iterator[tuple[int, str]]:
     if len(source.text) > _MAX_FILE_CHARS:
         return
     if source.language != "python" or source.path.relative.endswith(".pyi"):

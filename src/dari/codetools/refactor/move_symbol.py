@@ -17,7 +17,7 @@ from dari.codetools.refactor.new_imports import Needs, import_lines
 from dari.codetools.refactor.python_modules import ModuleMap, find_chain, is_type_checking
 from dari.codetools.refactor.python_symbols import Place
 from dari.codetools.refactor.scopes import Use, bound_names, global_uses, has_future_annotations
-from dari.codetools.refactor.sources import Source, check_parses, language_of, planned
+from dari.codetools.refactor.sources import SourceFile, check_parses, language_of, planned
 from dari.codetools.refactor.text_edits import EditedModule
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput
@@ -26,13 +26,13 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign
 _MAX_SHOWN = 5
 
 
-def move_symbol(job: Job, workspace: Workspace, sources: Sequence[Source], place: Place) -> Plan:
+def move_symbol(job: Job, workspace: Workspace, sources: Sequence[SourceFile], place: Place) -> Plan:
     """Raises Conflict where the code could not be loaded afterwards, InvalidInput where it is not such a symbol."""
     return _Move(job, workspace, sources, place).plan()
 
 
 class _Move:
-    def __init__(self, job: Job, workspace: Workspace, sources: Sequence[Source], place: Place) -> None:
+    def __init__(self, job: Job, workspace: Workspace, sources: Sequence[SourceFile], place: Place) -> None:
         self._workspace = workspace
         self._name = place.name
         self._to = job.to

@@ -10,7 +10,7 @@ import msgspec
 
 from dari.codetools.edits.change import FileChange
 from dari.codetools.edits.undo import hash_content
-from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.refactor.jobs import Job, Plan
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
@@ -29,7 +29,7 @@ async def make_changes(
 ) -> tuple[list[FileChange], Plan]:
     """Plan in a process of its own, within limits of time and memory. Raises what the plan says, or TimedOut."""
     # -I: a folder of the workspace with a rope.py or an msgspec.py must not become our code.
-    engine = Engine("refactor", (sys.executable, "-I", "-m", "dari.codetools.refactor.worker"), "dari")
+    engine = EngineProgram("refactor", (sys.executable, "-I", "-m", "dari.codetools.refactor.worker"), "dari")
     run = await session.run(
         engine,
         (),

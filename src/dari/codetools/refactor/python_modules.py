@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dari.codetools.refactor.sources import Source
+from dari.codetools.refactor.sources import SourceFile
 from dari.codetools.workspace import WorkspacePath
 
 
@@ -73,7 +73,7 @@ class ModuleMap:
             return like.removesuffix(self.name(neighbour)) + self.name(target)
         return self.name(target)
 
-    def edges(self, source: Source, tree: ast.Module) -> set[WorkspacePath]:
+    def edges(self, source: SourceFile, tree: ast.Module) -> set[WorkspacePath]:
         """What the module imports while it is loaded."""
         found: set[WorkspacePath] = set()
         for node in loading_imports(tree.body):

@@ -18,7 +18,7 @@ from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.mentions import count_mentions, rename_mentions
 from dari.codetools.refactor.move_symbol import move_symbol
 from dari.codetools.refactor.python_symbols import Place, definitions, find_place, module_name
-from dari.codetools.refactor.sources import Source, check_parses, find_syntax_error, planned, read_sources
+from dari.codetools.refactor.sources import SourceFile, check_parses, find_syntax_error, planned, read_sources
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput, NotFound
 
@@ -94,14 +94,14 @@ def rename(job: Job, workspace: Workspace) -> Plan:
 
 
 def _follow_imports(
-    texts: dict[Source, str],
-    sources: Sequence[Source],
+    texts: dict[SourceFile, str],
+    sources: Sequence[SourceFile],
     place: Place,
     old: str,
     new: str,
     unsure: list[str],
     workspace: Workspace,
-) -> dict[Source, str]:
+) -> dict[SourceFile, str]:
     """The texts with imports that rope could not resolve; what was unsure on their lines is sure then."""
     target = module_name(place.source.path, workspace)
     names = {one.name for one in definitions(place.source, workspace) if one.offset == place.offset}
@@ -177,7 +177,7 @@ def _is_call_of_overridden(occurrence: Any) -> bool:
     return False
 
 
-def _may_use(source: Source, name: str, place: Place) -> bool:
+def _may_use(source: SourceFile, name: str, place: Place) -> bool:
     """Whether rope has to look into the file. It takes long where a module has a common name, such as `replace`."""
     if name not in source.text:
         return False
@@ -200,7 +200,7 @@ def _engine() -> str:
     return f"rope {version('rope')}"
 
 
-def _python_sources(job: Job, workspace: Workspace) -> list[Source]:
+def _python_sources(job: Job, workspace: Workspace) -> list[SourceFile]:
     def wants(name: str) -> bool:
         return name.endswith(".py")
 
@@ -213,7 +213,7 @@ def _python_sources(job: Job, workspace: Workspace) -> list[Source]:
     return list(found.values())
 
 
-def _in_paths(sources: Sequence[Source], job: Job, workspace: Workspace) -> list[Source]:
+def _in_paths(sources: Sequence[SourceFile], job: Job, workspace: Workspace) -> list[SourceFile]:
     if not job.is_narrowed:
         return list(sources)
     chosen = set(workspace.files(job.paths, include_ignored=job.include_ignored))
@@ -221,7 +221,7 @@ def _in_paths(sources: Sequence[Source], job: Job, workspace: Workspace) -> list
 
 
 @contextmanager
-def _open_project(base: Path, sources: Sequence[Source]) -> Iterator[Any]:
+def _open_project(base: Path, sources: Sequence[SourceFile]) -> Iterator[Any]:
     """A project that reads no configuration (`.ropeproject/config.py` is code) and writes nothing."""
     import rope.base.project
     from rope.base import exceptions
@@ -246,7 +246,7 @@ def _open_project(base: Path, sources: Sequence[Source]) -> Iterator[Any]:
         project.close()
 
 
-def _source_folders(base: Path, sources: Sequence[Source]) -> list[str]:
+def _source_folders(base: Path, sources: Sequence[SourceFile]) -> list[str]:
     """Where imports begin: above the outermost package of every file. rope would walk all folders to find them."""
     packages = {one.path.absolute.parent for one in sources if one.path.absolute.name == "__init__.py"}
     found = {base, base / "src"}
@@ -267,7 +267,7 @@ def _relative(path: WorkspacePath, workspace: Workspace) -> str:
     return "" if str(relative) == "." else str(relative)
 
 
-def _resource(project: Any, source: Source, workspace: Workspace) -> Any:
+def _resource(project: Any, source: SourceFile, workspace: Workspace) -> Any:
     return project.get_resource(_relative(source.path, workspace))
 
 
@@ -291,9 +291,9 @@ def _collect(change: Any) -> tuple[dict[str, str], list[tuple[str, str]]]:
     return contents, moves
 
 
-def _texts(contents: dict[str, str], sources: Sequence[Source], workspace: Workspace) -> dict[Source, str]:
+def _texts(contents: dict[str, str], sources: Sequence[SourceFile], workspace: Workspace) -> dict[SourceFile, str]:
     """With the line ends of each file, checked to parse."""
-    found: dict[Source, str] = {}
+    found: dict[SourceFile, str] = {}
     for source in sources:
         plain = contents.get(_relative(source.path, workspace))
         if plain is None:
@@ -305,7 +305,7 @@ def _texts(contents: dict[str, str], sources: Sequence[Source], workspace: Works
     return found
 
 
-def _plan(texts: dict[Source, str], moves: Sequence[tuple[str, str]], workspace: Workspace) -> list[PlannedFile]:
+def _plan(texts: dict[SourceFile, str], moves: Sequence[tuple[str, str]], workspace: Workspace) -> list[PlannedFile]:
     files: dict[WorkspacePath, PlannedFile] = {source.path: planned(source, text) for source, text in texts.items()}
     for old, new in moves:
         start = workspace.locate(str(workspace.base / old))
@@ -325,7 +325,7 @@ def _plan(texts: dict[Source, str], moves: Sequence[tuple[str, str]], workspace:
 
 
 def _check_free(
-    new: str, old: str, place: Place, sources: Sequence[Source], contents: dict[str, str], workspace: Workspace
+    new: str, old: str, place: Place, sources: Sequence[SourceFile], contents: dict[str, str], workspace: Workspace
 ) -> None:
     """Conflict where the new name is taken: beside the definition, or in a module that imports it."""
     names = {one.offset: one.name for one in definitions(place.source, workspace)}
@@ -342,7 +342,7 @@ def _notes(
     job: Job,
     old: str,
     workspace: Workspace,
-    sources: Sequence[Source],
+    sources: Sequence[SourceFile],
 ) -> list[str]:
     notes = []
     places = list(dict.fromkeys(unsure))

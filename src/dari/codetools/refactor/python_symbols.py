@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from dari.codetools.refactor.jobs import Symbol
-from dari.codetools.refactor.sources import Source
+from dari.codetools.refactor.sources import SourceFile
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput, NotFound
 
@@ -23,7 +23,7 @@ _Node = ast.expr | ast.stmt | ast.arg
 _Named = tuple[str, _Node, bool]
 
 
-class Definition(Struct, frozen=True):
+class PythonDefinition(Struct, frozen=True):
     """`offset` is in the text with plain line ends."""
 
     name: str
@@ -36,12 +36,12 @@ class Definition(Struct, frozen=True):
 class Place(Struct, frozen=True):
     """An identifier of a file; without an offset the module itself."""
 
-    source: Source
+    source: SourceFile
     offset: int | None
     name: str
 
 
-def find_place(symbol: Symbol, sources: Sequence[Source], workspace: Workspace) -> Place:
+def find_place(symbol: Symbol, sources: Sequence[SourceFile], workspace: Workspace) -> Place:
     if symbol.name:
         return _by_name(symbol.name, sources, workspace)
     path = workspace.locate(symbol.path)
@@ -78,14 +78,14 @@ def _word_at(text: str, offset: int) -> str:
     return found[0] if found else ""
 
 
-def _defined_on(source: Source, line: int, workspace: Workspace) -> list[int]:
+def _defined_on(source: SourceFile, line: int, workspace: Workspace) -> list[int]:
     found = [one.offset for one in definitions(source, workspace) if one.line == line and not one.is_argument]
     return sorted(set(found))
 
 
-def _by_name(name: str, sources: Sequence[Source], workspace: Workspace) -> Place:
+def _by_name(name: str, sources: Sequence[SourceFile], workspace: Workspace) -> Place:
     last = name.rpartition(".")[2]
-    found: list[tuple[Definition, Source]] = []
+    found: list[tuple[PythonDefinition, SourceFile]] = []
     word = re.compile(rf"\b{re.escape(last)}\b")
     for source in sources:
         if not word.search(source.text):
@@ -122,7 +122,7 @@ def module_name(path: WorkspacePath, workspace: Workspace) -> str:
     return relative.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def definitions(source: Source, workspace: Workspace) -> Iterator[Definition]:
+def definitions(source: SourceFile, workspace: Workspace) -> Iterator[PythonDefinition]:
     """Functions, classes, variables of modules and classes, attributes set on self, and (marked) arguments."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -148,7 +148,7 @@ def definitions(source: Source, workspace: Workspace) -> Iterator[Definition]:
         elif isinstance(node, ast.Attribute):
             assert node.end_lineno is not None and node.end_col_offset is not None
             offset = offset_of(node.end_lineno, node.end_col_offset) - len(short)
-        yield Definition(name, source.path, text.count("\n", 0, offset) + 1, offset, is_argument)
+        yield PythonDefinition(name, source.path, text.count("\n", 0, offset) + 1, offset, is_argument)
 
 
 def _walk(body: Iterable[ast.AST], prefix: str, owner: str, is_local: bool) -> Iterator[_Named]:

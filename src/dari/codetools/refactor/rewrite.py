@@ -11,7 +11,7 @@ from msgspec import Struct
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile, RewriteRule
 from dari.codetools.refactor.sources import (
     STRUCTURAL,
-    Source,
+    SourceFile,
     check_parses,
     language_of,
     planned,
@@ -53,7 +53,7 @@ def rewrite(job: Job, workspace: Workspace) -> Plan:
     return Plan(files, notes[:20], structural_engine(), f"{job.op} {rules[0].pattern[:40]!r}")
 
 
-def rewrite_text(source: Source, rules: Sequence[RewriteRule]) -> tuple[str, int]:
+def rewrite_text(source: SourceFile, rules: Sequence[RewriteRule]) -> tuple[str, int]:
     """The new text and how many places changed."""
     from ast_grep_py import SgRoot
 

@@ -30,7 +30,7 @@ STRUCTURAL = frozenset(
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
-class Source(Struct, frozen=True):
+class SourceFile(Struct, frozen=True):
     path: WorkspacePath
     data: bytes
     text: str
@@ -82,23 +82,27 @@ def language_of(name: str) -> str:
     return "html" if not found and name.lower().endswith((".html", ".htm")) else found
 
 
-def read_source(path: WorkspacePath, workspace: Workspace) -> Source:
+def read_source(path: WorkspacePath, workspace: Workspace) -> SourceFile:
     return to_source(path, workspace.read(path))
 
 
-def to_source(path: WorkspacePath, data: bytes) -> Source:
+def to_source(path: WorkspacePath, data: bytes) -> SourceFile:
     """Any bytes: what is in no encoding that we know is read as Latin-1, which gives every byte back."""
     for bom, encoding in _BOMS:
         if data.startswith(bom) and (text := _decode(data[len(bom) :], encoding)) is not None:
-            return Source(path, data, text, encoding, bom)
+            return SourceFile(path, data, text, encoding, bom)
     encoding = _python_encoding(data) if language_of(path.relative) == "python" else "utf-8"
     text = _decode(data, encoding)
-    return Source(path, data, data.decode("latin-1"), "latin-1") if text is None else Source(path, data, text, encoding)
+    return (
+        SourceFile(path, data, data.decode("latin-1"), "latin-1")
+        if text is None
+        else SourceFile(path, data, text, encoding)
+    )
 
 
 def read_sources(
     paths: Iterable[WorkspacePath], workspace: Workspace, needle: str = "", notes: list[str] | None = None
-) -> Iterator[Source]:
+) -> Iterator[SourceFile]:
     """Those that hold the word, and are small enough to be code."""
     for path in paths:
         try:
@@ -111,12 +115,12 @@ def read_sources(
             yield source
 
 
-def planned(source: Source, text: str | None) -> PlannedFile:
+def planned(source: SourceFile, text: str | None) -> PlannedFile:
     after = None if text is None else source.encode(text)
     return PlannedFile(os.fsencode(source.path.absolute), hash_content(source.data), after)
 
 
-def check_parses(source: Source, text: str, name: str) -> None:
+def check_parses(source: SourceFile, text: str, name: str) -> None:
     """Conflict when the file parsed before and the new text does not."""
     line = find_syntax_error(text, source.language)
     if line and not find_syntax_error(source.text, source.language):

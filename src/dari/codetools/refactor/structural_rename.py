@@ -16,7 +16,7 @@ from dari.codetools.refactor.mentions import count_mentions
 from dari.codetools.refactor.python_symbols import locate_word
 from dari.codetools.refactor.sources import (
     STRUCTURAL,
-    Source,
+    SourceFile,
     check_parses,
     language_of,
     planned,
@@ -58,8 +58,8 @@ _NAMES_MEMBER = frozenset({"literal_element", "qualified_identifier", "field_ini
 _MAX_SHOWN = 8
 
 
-class Use(Struct, frozen=True):
-    source: Source
+class IdentifierUse(Struct, frozen=True):
+    source: SourceFile
     start: int
     end: int
     line: int
@@ -78,7 +78,7 @@ def rename(job: Job, workspace: Workspace) -> Plan:
     if not _NAME.fullmatch(job.new_name):
         raise InvalidInput(f"newName must be an identifier, got {job.new_name!r}", "letters, digits and _")
     notes: list[str] = []
-    source: Source | None = None
+    source: SourceFile | None = None
     if job.symbol.path:
         source = next(read_sources([workspace.locate(job.symbol.path)], workspace), None)
         if source is None or source.language not in STRUCTURAL:
@@ -109,7 +109,7 @@ def rename(job: Job, workspace: Workspace) -> Plan:
     return Plan(files, notes, structural_engine(), f"rename {old} to {job.new_name}")
 
 
-def _offset(source: Source, job: Job) -> int:
+def _offset(source: SourceFile, job: Job) -> int:
     plain = source.plain
     if not job.symbol.line:
         raise InvalidInput("symbol needs line", "symbol {path, line, col}, or {name}")
@@ -132,7 +132,7 @@ def _family(language: str) -> frozenset[str]:
     return next((family for family in _FAMILIES if language in family), frozenset({language}))
 
 
-def _all_uses(old: str, family: frozenset[str], job: Job, workspace: Workspace) -> list[Use]:
+def _all_uses(old: str, family: frozenset[str], job: Job, workspace: Workspace) -> list[IdentifierUse]:
     def wants(name: str) -> bool:
         return language_of(name) in family
 
@@ -144,7 +144,7 @@ def _all_uses(old: str, family: frozenset[str], job: Job, workspace: Workspace) 
     return [use for source in read_sources(paths, workspace, old) for use in _uses(source, old)]
 
 
-def _uses(source: Source, name: str) -> Iterator[Use]:
+def _uses(source: SourceFile, name: str) -> Iterator[IdentifierUse]:
     from ast_grep_py import SgRoot
 
     if source.language not in STRUCTURAL:
@@ -157,7 +157,7 @@ def _uses(source: Source, name: str) -> Iterator[Use]:
         parent = node.parent()
         level, scope = _level(node) if _is_definition(node) else (None, (0, 0))
         owner = _owner(node)
-        yield Use(
+        yield IdentifierUse(
             source,
             span.start.index,
             span.end.index,
@@ -258,7 +258,9 @@ def _owner(node: SgNode) -> str:
     return ""
 
 
-def _definition(old: str, uses: Sequence[Use], chosen: Use | None, workspace: Workspace) -> Use:
+def _definition(
+    old: str, uses: Sequence[IdentifierUse], chosen: IdentifierUse | None, workspace: Workspace
+) -> IdentifierUse:
     if chosen is not None:
         local = [
             one
@@ -274,7 +276,7 @@ def _definition(old: str, uses: Sequence[Use], chosen: Use | None, workspace: Wo
         outer = [one for one in outer if one.level == "member"] or outer
     if not outer:
         raise NotFound(f"no definition of {old!r} in the files that were looked at", "check the name, or widen paths")
-    groups: dict[tuple[str, str, str], Use] = {}
+    groups: dict[tuple[str, str, str], IdentifierUse] = {}
     for one in outer:
         is_c = one.source.language in ("c", "cpp") and one.level == "top"
         where = "" if is_c else f"{one.source.path.absolute}:{one.level}"
@@ -285,17 +287,17 @@ def _definition(old: str, uses: Sequence[Use], chosen: Use | None, workspace: Wo
     return next(iter(groups.values()))
 
 
-def _kind_of(use: Use) -> str:
+def _kind_of(use: IdentifierUse) -> str:
     return "overload" if re.search(r"signature|function_declaration|declarator", use.parent) else use.parent
 
 
-def _has_twins(outer: Sequence[Use]) -> bool:
+def _has_twins(outer: Sequence[IdentifierUse]) -> bool:
     """Two members of one file may be of two classes; overloads of a function are one."""
     members = [one for one in outer if one.level == "member"]
     return len(members) > 1
 
 
-def _select(target: Use, uses: Sequence[Use]) -> tuple[list[Use], list[Use]]:
+def _select(target: IdentifierUse, uses: Sequence[IdentifierUse]) -> tuple[list[IdentifierUse], list[IdentifierUse]]:
     """The places to rename, and those that look alike but may be something else."""
     if target.level == "local":
         start, end = target.scope
@@ -323,7 +325,7 @@ def _select(target: Use, uses: Sequence[Use]) -> tuple[list[Use], list[Use]]:
     return places, left
 
 
-def _is_shadowed(use: Use, uses: Sequence[Use], target: Use) -> bool:
+def _is_shadowed(use: IdentifierUse, uses: Sequence[IdentifierUse], target: IdentifierUse) -> bool:
     """A local definition of the same name is nearer."""
     if use.kind in _PROPERTY:
         return False
@@ -337,7 +339,7 @@ def _is_shadowed(use: Use, uses: Sequence[Use], target: Use) -> bool:
     )
 
 
-def _is_namespace(use: Use) -> bool:
+def _is_namespace(use: IdentifierUse) -> bool:
     """`module.name`, where the file imports the module as a whole (JavaScript), or it is a package (Go)."""
     owner = re.escape(use.owner)
     if not re.fullmatch(r"[\w$]+", use.owner):
@@ -351,7 +353,7 @@ def _is_namespace(use: Use) -> bool:
     )
 
 
-def _is_foreign(use: Use, target: Use) -> bool:
+def _is_foreign(use: IdentifierUse, target: IdentifierUse) -> bool:
     """JavaScript: the file has this name from a package, which is another symbol."""
     if use.source.path == target.source.path or use.source.language not in _FAMILIES[0]:
         return False
@@ -360,7 +362,9 @@ def _is_foreign(use: Use, target: Use) -> bool:
     return found is None or not found[1].startswith((".", "@/", "~/", "#"))
 
 
-def _check_free(new: str, target: Use, places: Sequence[Use], job: Job, workspace: Workspace) -> None:
+def _check_free(
+    new: str, target: IdentifierUse, places: Sequence[IdentifierUse], job: Job, workspace: Workspace
+) -> None:
     for source in _sources_of(places):
         for one in _uses(source, new):
             inside = target.level != "local" or target.scope[0] <= one.start < target.scope[1]
@@ -370,11 +374,13 @@ def _check_free(new: str, target: Use, places: Sequence[Use], job: Job, workspac
                 )
 
 
-def _sources_of(places: Sequence[Use]) -> list[Source]:
+def _sources_of(places: Sequence[IdentifierUse]) -> list[SourceFile]:
     return list({one.source.path: one.source for one in places}.values())
 
 
-def _replace(source: Source, places: Sequence[Use], old: str, new: str, workspace: Workspace) -> PlannedFile:
+def _replace(
+    source: SourceFile, places: Sequence[IdentifierUse], old: str, new: str, workspace: Workspace
+) -> PlannedFile:
     text = source.text
     for one in sorted((one for one in places if one.source.path == source.path), key=lambda one: -one.start):
         named = f"{old}: {new}" if one.kind in _SHORTHAND else new

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 
-from dari.codetools.refactor.sources import Source
+from dari.codetools.refactor.sources import SourceFile
 from dari.errors import Conflict
 
 _FROM = re.compile(r"from(\s*)([.\w]+)(\s*)import\b")
@@ -17,7 +17,7 @@ _Import = ast.Import | ast.ImportFrom
 class EditedModule:
     """A parsed file and the edits that were asked for. Offsets are of the text with plain line ends."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceFile) -> None:
         self.source = source
         self.text = source.plain
         with warnings.catch_warnings():

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from dari.codetools.engines.locate import Engine, find_engine
+from dari.codetools.engines.locate import EngineProgram, find_engine
 from dari.codetools.search.cursor import SearchPosition
 from dari.codetools.search.file_filter import FileFilter
 from dari.codetools.search.line_search import SearchClock, make_matcher, search_file, too_slow
@@ -34,7 +34,7 @@ _versions: dict[tuple[str, int], str] = {}
 _CARET = re.compile(r"regex parse error:\n {4}(?P<pattern>[^\n]*)\n {4}(?P<before> *)\^+\n+error: (?P<what>[^\n]+)")
 
 
-def find_ripgrep(session: CodeSession, workspace: Workspace) -> Engine | None:
+def find_ripgrep(session: CodeSession, workspace: Workspace) -> EngineProgram | None:
     """Ours before the one on the PATH, and none of the project: a search runs no code of a repository."""
     if session.environ.get(NO_RIPGREP):
         return None
@@ -44,7 +44,7 @@ def find_ripgrep(session: CodeSession, workspace: Workspace) -> Engine | None:
     return None
 
 
-async def ripgrep_version(session: CodeSession, engine: Engine) -> str:
+async def ripgrep_version(session: CodeSession, engine: EngineProgram) -> str:
     """`ripgrep 14.1.0`; asked once for each program."""
     key = (engine.command[0], os.stat(engine.command[0]).st_mtime_ns)
     if key not in _versions:
@@ -59,7 +59,7 @@ class RipgrepSearch:
     def __init__(
         self,
         session: CodeSession,
-        engine: Engine,
+        engine: EngineProgram,
         query: CodeQuery,
         scopes: Sequence[SearchScope],
         files: FileFilter,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from dari.codetools.engines.locate import Engine, find_engine
+from dari.codetools.engines.locate import EngineProgram, find_engine
 from dari.codetools.engines.versions import version_of
 from dari.codetools.session import CodeSession
 from dari.codetools.symbols.references import Certainty, ReferenceSite, dotted, judge, matches
@@ -191,7 +191,7 @@ def _split(workspace: Workspace, patterns: Sequence[str]) -> tuple[list[Workspac
 
 
 async def _ripgrep(
-    session: CodeSession, workspace: Workspace, engine: Engine, places: Sequence[WorkspacePath], word: str
+    session: CodeSession, workspace: Workspace, engine: EngineProgram, places: Sequence[WorkspacePath], word: str
 ) -> list[WorkspacePath]:
     whole = ("--word-regexp",) if _WORD.fullmatch(word) else ()
     arguments = (*_OPTIONS, *whole, "--", word, *(str(one.absolute) for one in places))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dari.codetools.engines.locate import Engine, need_engine
+from dari.codetools.engines.locate import EngineProgram, need_engine
 from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signal_name
 from dari.codetools.testing.report import FailedTest, RunLog
 from dari.codetools.testing.request import RunRequest, Target, to_id
@@ -66,7 +66,7 @@ class _CargoRun:
         self._blocks: dict[str, str] = {}
         self._said = ""
 
-    async def run(self, engine: Engine) -> None:
+    async def run(self, engine: EngineProgram) -> None:
         request = self._request
         output = OutputLines(self._line)
         kinds, filters, is_exact = _selection(request)
@@ -285,7 +285,7 @@ def _program_of(project: Path, target: Target) -> tuple[list[str], str]:
     return [], target.test
 
 
-async def _version(request: RunRequest, engine: Engine, env: Mapping[str, str]) -> str:
+async def _version(request: RunRequest, engine: EngineProgram, env: Mapping[str, str]) -> str:
     what = TestLaunch(request.session, request.project, VERSION_TIMEOUT_S, {**request.env, **env})
     output = OutputLines()
     await launch(what, engine, ["--version"], output, RunLog(), is_direct=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from dari.codetools.engines.locate import Engine, need_engine
+from dari.codetools.engines.locate import EngineProgram, need_engine
 from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signal_name
 from dari.codetools.testing.report import FailedTest, RunLog
 from dari.codetools.testing.request import RunRequest, Target, to_id
@@ -51,7 +51,7 @@ class _GoRun:
         self._builds: dict[str, str] = {}
         self._plain = ""
 
-    async def run(self, engine: Engine) -> None:
+    async def run(self, engine: EngineProgram) -> None:
         request = self._request
         output = OutputLines(self._line)
         # Its own limit comes first: it prints the stacks of all goroutines.
@@ -200,7 +200,7 @@ class _GoRun:
         return FailedTest(key, place["text"], shown, int(place["line"]), said.strip(), is_error=True)
 
 
-async def _version(request: RunRequest, engine: Engine, env: Mapping[str, str]) -> str:
+async def _version(request: RunRequest, engine: EngineProgram, env: Mapping[str, str]) -> str:
     what = TestLaunch(request.session, request.project, VERSION_TIMEOUT_S, {**request.env, **env})
     output = OutputLines()
     await launch(what, engine, ["version"], output, RunLog(), is_direct=True)

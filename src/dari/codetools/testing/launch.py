@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.session import CodeSession
 from dari.codetools.testing import launch_main
 from dari.codetools.testing.report import RunLog
@@ -69,7 +69,7 @@ class OutputLines:
 
 async def launch(
     what: TestLaunch,
-    engine: Engine,
+    engine: EngineProgram,
     arguments: Sequence[str],
     output: OutputLines,
     log: RunLog,
@@ -94,7 +94,7 @@ async def launch(
         f"{what.timeout_s:.3f}",
         "merge" if is_merged else "apart",
     )
-    behind = Engine(
+    behind = EngineProgram(
         engine.name, engine.command if is_direct else (*launcher, *engine.command), engine.origin, engine.env
     )
     running = asyncio.ensure_future(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dari.codetools.engines.locate import Engine, find_engine
+from dari.codetools.engines.locate import EngineProgram, find_engine
 from dari.codetools.testing.event_pipe import Event, EventPipe
 from dari.codetools.testing.launch import OutputLines, launch, signal_name
 from dari.codetools.testing.pytest_run import IN_PROJECT
@@ -79,7 +79,7 @@ class _NodeRun:
             pipe.drain()
         self._settle(run, output.tail)
 
-    def _find(self) -> Engine:
+    def _find(self) -> EngineProgram:
         request, name = self._request, self._request.framework
         path = {**request.session.environ, **request.env}.get("PATH", os.defpath)
         if shutil.which("node", path=path) is None:

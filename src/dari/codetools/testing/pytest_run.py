@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.session import CodeSession
 from dari.codetools.testing.event_pipe import Event, EventPipe
 from dari.codetools.testing.launch import OutputLines, TestLaunch, launch, signal_name
@@ -43,7 +43,7 @@ async def has_pytest(session: CodeSession, folder: Path, python: Python) -> bool
     if has_it is not None:
         return has_it
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
-    engine = Engine("python", (python.program, "-I", "-c", code), "project")
+    engine = EngineProgram("python", (python.program, "-I", "-c", code), "project")
     run = await launch(
         TestLaunch(session, folder, PROBE_TIMEOUT_S, {}), engine, (), OutputLines(), RunLog(), is_direct=True
     )
@@ -82,7 +82,9 @@ class _PytestRun:
         with EventPipe(self._event) as pipe:
             env = self._environment(pipe)
             arguments = self._arguments(pipe)
-            engine = Engine("pytest", (self._python.program, "-m", "pytest"), "project", self._python.environment)
+            engine = EngineProgram(
+                "pytest", (self._python.program, "-m", "pytest"), "project", self._python.environment
+            )
             run = await launch(
                 request.launch(env),
                 engine,

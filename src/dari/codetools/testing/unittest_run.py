@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.testing import pythons
 from dari.codetools.testing.event_pipe import Event, EventPipe
 from dari.codetools.testing.launch import OutputLines, launch, signal_name
@@ -47,7 +47,7 @@ class _UnittestRun:
         with EventPipe(self._event) as pipe:
             what = pipe.folder / "what.json"
             what.write_text(json.dumps(self._what()))
-            engine = Engine("unittest", (self._python.program, str(RUNNER)), "project", self._python.environment)
+            engine = EngineProgram("unittest", (self._python.program, str(RUNNER)), "project", self._python.environment)
             path = {**request.session.environ, **request.env}.get("PATH", os.defpath)
             env = {
                 "PYTHONDONTWRITEBYTECODE": "1",

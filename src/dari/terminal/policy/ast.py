@@ -68,7 +68,7 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SimpleCommand:
     """A simple command as the shell would run it; `words` is empty when there are only assignments."""
 
     words: tuple[Word, ...]
@@ -127,15 +127,15 @@ class Possible:
         return self.words[self.start].text
 
     @property
-    def command(self) -> Command:
-        return Command(self.words[self.start : self.start + MAX_POSSIBLE_WORDS])
+    def command(self) -> SimpleCommand:
+        return SimpleCommand(self.words[self.start : self.start + MAX_POSSIBLE_WORDS])
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     """Everything a text would run, in the order written; a command inside another comes before it."""
 
-    commands: tuple[Command, ...]
+    commands: tuple[SimpleCommand, ...]
     functions: frozenset[str]
     doubts: tuple[str, ...]
     evaluated: tuple[Evaluated, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dari.terminal.policy.ast import Command, Dialect, Possible, ScriptTooLarge, ShellError, Word
+from dari.terminal.policy.ast import Dialect, Possible, ScriptTooLarge, ShellError, SimpleCommand, Word
 from dari.terminal.policy.options import split_options
 from dari.terminal.policy.program_tables import CARRYING, JOINED, PREFIXES, SHELLS
 from dari.terminal.policy.programs import ProgramReader, program
@@ -26,7 +26,7 @@ class CarrierReader(ProgramReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self.commands: list[Command] = []
+        self.commands: list[SimpleCommand] = []
         self.possible: list[Possible] = []
         self.steps = 0
 
@@ -39,7 +39,7 @@ class CarrierReader(ProgramReader):
         """Read a whole text; the functions that it defines."""
         raise NotImplementedError
 
-    def look(self, command: Command, dialect: Dialect, depth: int) -> None:
+    def look(self, command: SimpleCommand, dialect: Dialect, depth: int) -> None:
         """Note a command and what it runs."""
         raise NotImplementedError
 
@@ -53,7 +53,7 @@ class CarrierReader(ProgramReader):
                 self.doubts.append(f"make {name}= decides what runs its recipes")
             self.guess((Word(value, word.is_known),), "sh", depth)
 
-    def carried(self, command: Command, verbs: Sequence[str], dialect: Dialect, depth: int) -> None:
+    def carried(self, command: SimpleCommand, verbs: Sequence[str], dialect: Dialect, depth: int) -> None:
         """`docker run -v a:b image rm x`: which word begins the inner command is not known, so each may."""
         words = command.words
         start = 1
@@ -69,7 +69,9 @@ class CarrierReader(ProgramReader):
                 self._check_tried(tried)
                 if depth > MAX_CARRIER_DEPTH:
                     raise ShellError(f"commands call commands more than {MAX_CARRIER_DEPTH} deep")
-                self.look(Command(words[index:], (), (), False, command.inside, is_carrier=True), dialect, depth + 1)
+                self.look(
+                    SimpleCommand(words[index:], (), (), False, command.inside, is_carrier=True), dialect, depth + 1
+                )
             elif re.match(r"[\w./~]", word.text):
                 self.possible.append(Possible(words, index, is_certain=True))
             self._guess_word(word, depth)
@@ -84,7 +86,7 @@ class CarrierReader(ProgramReader):
             if index and program(word.text) in RUNNERS:
                 tried += 1
                 self._check_tried(tried)
-                self._try(Command(words[index:]), depth)
+                self._try(SimpleCommand(words[index:]), depth)
             elif index or len(words) == 1:
                 self.possible.append(Possible(words, index))
             self._guess_word(word, depth)
@@ -102,7 +104,7 @@ class CarrierReader(ProgramReader):
         if _IS_TEXT.search(word.text) and depth < MAX_CARRIER_DEPTH:
             self._try(Word(value or word.text.lstrip("!: ")), depth)
 
-    def _try(self, found: Command | Word, depth: int) -> None:
+    def _try(self, found: SimpleCommand | Word, depth: int) -> None:
         """Read words that may not be a command: what they would run is possible, unclear parts count for nothing."""
         self.spend(_TRIAL_STEPS)
         kept = self.commands, self.doubts, self.unread
@@ -125,7 +127,7 @@ class CarrierReader(ProgramReader):
             self.doubts += doubts
 
 
-def takes_text(command: Command, least_plain: int = 0) -> bool:
+def takes_text(command: SimpleCommand, least_plain: int = 0) -> bool:
     """Whether a shell is given its text by -c."""
     options = split_options(command.words[1:], "-o +o -O +O --rcfile --init-file -C --init-command")
     is_given = any(re.fullmatch(r"[-+][A-Za-z]*c[A-Za-z]*|--command", word.text) for word in options.given)

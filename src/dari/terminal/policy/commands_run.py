@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from dari.terminal.policy.ast import Command, Dialect, Evaluated, Possible, Script, ShellError, Word
+from dari.terminal.policy.ast import Dialect, Evaluated, Possible, Script, ShellError, SimpleCommand, Word
 from dari.terminal.policy.carriers import MAX_CARRIER_DEPTH, CarrierReader, takes_text
 from dari.terminal.policy.evaluation import follow
 from dari.terminal.policy.options import has_option, option_values, split_options
@@ -41,7 +41,7 @@ class CommandsRun:
     anything harmless may do that as well; where only listed commands run, it would be a way round the list.
     """
 
-    commands: tuple[Command, ...]
+    commands: tuple[SimpleCommand, ...]
     doubts: tuple[str, ...]
     functions: frozenset[str]
     unread: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class _Finder(CarrierReader):
 
                 self.doubts += follow([each], self.variables, read, seen)
 
-    def look(self, command: Command, dialect: Dialect, depth: int) -> None:
+    def look(self, command: SimpleCommand, dialect: Dialect, depth: int) -> None:
         at = len(self.commands)
         self.spend(len(command.words) + 1)
         self.commands.append(command)
@@ -121,7 +121,7 @@ class _Finder(CarrierReader):
         if len(self.commands) > found and (name in TRANSPARENT or (name in SHELLS and takes_text(command))):
             self.commands[at] = replace(command, is_carrier=True)
 
-    def _inner(self, name: str, command: Command, dialect: Dialect, depth: int) -> Iterator[Command]:
+    def _inner(self, name: str, command: SimpleCommand, dialect: Dialect, depth: int) -> Iterator[SimpleCommand]:
         arguments = command.words[1:]
         self.doubtful_options(name, arguments)
         if name in SHELLS:
@@ -173,7 +173,7 @@ class _Finder(CarrierReader):
         if name in ("tar", "gtar") and arguments and re.match(r"[A-Za-z]*[IF]", arguments[0].text):
             self.guess(command.words, "sh", depth)
 
-    def _other_user(self, name: str, command: Command, depth: int) -> Iterator[Command]:
+    def _other_user(self, name: str, command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
         """`su bob -c text`, `su bob -- -c text`, `runuser -u bob cmd`, `script file cmd`, `start-stop-daemon -x c`."""
         arguments = command.words[1:]
         texts = [word.text for word in arguments]
@@ -188,7 +188,7 @@ class _Finder(CarrierReader):
         elif name == "sg" and len(arguments) > 1 and not arguments[1].text.startswith("-"):
             self.text(arguments[1], "sh", depth)
         if name in ("su", "runuser", "capsh") and after:
-            yield Command((Word("sh"), *after))
+            yield SimpleCommand((Word("sh"), *after))
 
     def text(self, word: Word, dialect: Dialect, depth: int) -> None:
         if not word.is_known:
@@ -196,7 +196,7 @@ class _Finder(CarrierReader):
             return
         self.read(word.text, dialect, depth + 1)
 
-    def _shell(self, name: str, command: Command, depth: int) -> None:
+    def _shell(self, name: str, command: SimpleCommand, depth: int) -> None:
         inner = cast(Dialect, SHELLS[name])
         arguments = command.words[1:]
         options = split_options(arguments, "-o +o -O +O --rcfile --init-file -C --init-command")
@@ -219,7 +219,7 @@ class _Finder(CarrierReader):
         if reads_stdin:
             self._fed(name, command, inner, depth)
 
-    def _fed(self, name: str, command: Command, dialect: Dialect, depth: int) -> None:
+    def _fed(self, name: str, command: SimpleCommand, dialect: Dialect, depth: int) -> None:
         bodies = [redirect for redirect in command.redirects if redirect.operator.startswith("<")]
         if any(not each.feeds_stdin for each in bodies):
             self.doubts.append(f"{name} runs what it reads, which is not known")
@@ -230,7 +230,7 @@ class _Finder(CarrierReader):
         elif bodies or command.reads_pipe or command.inside or _named_stream(command):
             self.doubts.append(f"{name} runs what it reads, which is not known")
 
-    def _interpreter(self, name: str, command: Command) -> None:
+    def _interpreter(self, name: str, command: SimpleCommand) -> None:
         """Code in another language is not read: the name of its interpreter decides, but for code from elsewhere."""
         options = split_options(command.words[1:], "-m -W -X -c -e -r --eval")
         reads_code = not [word for word in options.plain if word.text != "-"] and not options.given
@@ -240,7 +240,7 @@ class _Finder(CarrierReader):
         if reads_code and command.reads_pipe and has_fetched:
             self.doubts.append(f"{name} runs what was fetched from elsewhere")
 
-    def _env(self, command: Command, depth: int) -> Iterator[Command]:
+    def _env(self, command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
         words = command.words[1:]
         given = split_options(words, PREFIXES["env"][0], stop_at_plain=True).given
         for word in given:
@@ -262,7 +262,7 @@ class _Finder(CarrierReader):
             return
         yield from self._prefix("env", command, depth)
 
-    def _prefix(self, name: str, command: Command, depth: int) -> Iterator[Command]:
+    def _prefix(self, name: str, command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
         valued, skipped = PREFIXES.get(name, (LOADER_OPTIONS, 0))
         options = split_options(command.words[1:], valued, stop_at_plain=True)
         if name == "command" and any(word.text in ("-v", "-V") for word in options.given):
@@ -323,12 +323,12 @@ class _Finder(CarrierReader):
             text = Word(" ".join(word.text for word in rest), all(word.is_known for word in rest))
             self.text(text, dialect if name == "eval" else "sh", depth)
 
-    def _find(self, command: Command) -> Iterator[Command]:
+    def _find(self, command: SimpleCommand) -> Iterator[SimpleCommand]:
         words = command.words
         index = 1
         while index < len(words):
             if words[index].text.startswith(("--exec=", "--exec-batch=")):
-                yield Command(
+                yield SimpleCommand(
                     (Word(words[index].text.partition("=")[2]), *words[index + 1 :]), (), (), False, command.inside
                 )
             if words[index].text in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
@@ -336,7 +336,7 @@ class _Finder(CarrierReader):
                 while end < len(words) and words[end].text not in (";", "+"):
                     end += 1
                 inner = words[index + 1 : end]
-                yield Command(inner, (), (), False, command.inside)
+                yield SimpleCommand(inner, (), (), False, command.inside)
                 index = end
             elif words[index].text == "-delete":
                 self.doubts.append("find -delete removes what it finds")
@@ -348,6 +348,6 @@ class _Finder(CarrierReader):
             index += 1
 
 
-def _named_stream(command: Command) -> bool:
+def _named_stream(command: SimpleCommand) -> bool:
     """Whether a shell is given an open file by its name, such as /dev/fd/3, as its script."""
     return any(STREAMS.fullmatch(word.text) and len(word.text) > 1 for word in command.words[1:])

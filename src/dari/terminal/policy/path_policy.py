@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dari.terminal.policy.ast import Command, Word
+from dari.terminal.policy.ast import SimpleCommand, Word
 from dari.terminal.policy.patterns import SYSTEM_DIRECTORIES
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -39,7 +39,7 @@ class PathPolicy:
         self.is_lost = False
         self.lookups = 0
 
-    def of(self, command: Command) -> Iterator[TouchedPath]:
+    def of(self, command: SimpleCommand) -> Iterator[TouchedPath]:
         """What the command names: arguments, option values, redirections, its own path."""
         name = command.name or ""
         if "/" in name and name.rpartition("/")[0] not in SYSTEM_DIRECTORIES:
@@ -54,7 +54,7 @@ class PathPolicy:
             if redirect.writes or redirect.reads:
                 yield from self._resolve(redirect.target, redirect.target.text)
 
-    def _go(self, command: Command) -> Iterator[TouchedPath]:
+    def _go(self, command: SimpleCommand) -> Iterator[TouchedPath]:
         targets = [word for word in command.words[1:] if not re.fullmatch(r"-[LPeqsn@]+|--", word.text)]
         if command.name in ("popd", "z", "j") or (targets and targets[0].text == "-") or len(targets) > 1:
             self.is_lost = True

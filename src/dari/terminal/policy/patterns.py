@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 
-from dari.terminal.policy.ast import Command
+from dari.terminal.policy.ast import SimpleCommand
 from dari.terminal.policy.programs import program
 
 SYSTEM_DIRECTORIES = (
@@ -38,7 +38,7 @@ class CommandPattern:
     def of(cls, text: str) -> CommandPattern:
         return cls(text, tuple(text.split()))
 
-    def allows(self, command: Command) -> bool:
+    def allows(self, command: SimpleCommand) -> bool:
         """Whether the whole command is one that the pattern describes."""
         name = command.name
         if not name or not self._names(name):
@@ -56,7 +56,7 @@ class CommandPattern:
             for word, part in zip(arguments, rest, strict=True)
         )
 
-    def finds(self, command: Command) -> bool:
+    def finds(self, command: SimpleCommand) -> bool:
         """Whether the command is that one and has all the words of the pattern, in any order of options."""
         name = command.name
         if not name or not fnmatchcase(program(name), program(self.words[0])):

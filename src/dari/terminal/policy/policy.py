@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from dari.terminal.policy.ast import Command, Dialect, Possible, ShellError
+from dari.terminal.policy.ast import Dialect, Possible, ShellError, SimpleCommand
 from dari.terminal.policy.commands_run import CommandsRun, find_commands_run
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.path_policy import PathPolicy, is_below
@@ -153,7 +153,7 @@ class Policy:
                 break
         return list(worst.values())
 
-    def _judge_command(self, command: Command, functions: frozenset[str]) -> list[tuple[Decision, str, str]]:
+    def _judge_command(self, command: SimpleCommand, functions: frozenset[str]) -> list[tuple[Decision, str, str]]:
         findings: list[tuple[Decision, str, str]] = []
         shown = _shortened(str(command))
         if harm := _harm(command):
@@ -203,13 +203,13 @@ class Policy:
         return f"a person can agree, or change [mcp.security] in {self.security.source or 'crux.toml'}"
 
 
-def _is_harmless(command: Command) -> bool:
+def _is_harmless(command: SimpleCommand) -> bool:
     """A builtin that only changes or tells something inside the shell, and writes no file."""
     written = [each.target.text for each in command.redirects if each.writes]
     return command.name in BUILTINS and all(name in ("/dev/null", "/dev/stdout", "/dev/stderr") for name in written)
 
 
-def _token(command: Command) -> str:
+def _token(command: SimpleCommand) -> str:
     """The file with a token of ours among the words."""
     words = [*command.words, *(each.target for each in command.redirects)]
     return next((word.text for word in words if _TOKENS.search(word.text) or _is_any_of_ours(word.text)), "")
@@ -223,7 +223,7 @@ def _is_any_of_ours(text: str) -> bool:
     return False
 
 
-def _harm(command: Command) -> str:
+def _harm(command: SimpleCommand) -> str:
     """What makes the command one that is never meant, with the words that were found on it."""
     name = program(command.name or "")
     arguments = [word.text for word in command.words[1:]]
@@ -249,7 +249,7 @@ def _harm(command: Command) -> str:
     return ""
 
 
-def _startup_file(command: Command) -> str:
+def _startup_file(command: SimpleCommand) -> str:
     """The file among those that a copying command writes to which something later runs or trusts."""
     name = program(command.name or "")
     arguments = [word.text for word in command.words[1:] if not word.text.startswith("-")]

@@ -6,13 +6,13 @@ import re
 from dataclasses import replace
 
 from dari.terminal.policy.ast import (
-    Command,
     Dialect,
     Evaluated,
     Redirect,
     Script,
     ScriptTooLarge,
     ShellError,
+    SimpleCommand,
     Word,
     is_name,
     split_assignment,
@@ -81,7 +81,7 @@ def read_expansions(text: str, dialect: Dialect = "bash") -> Script:
 class ScriptReader(CompoundReader):
     def __init__(self, text: str, dialect: Dialect, depth: int = 0) -> None:
         super().__init__(text, dialect, depth)
-        self.commands: list[Command] = []
+        self.commands: list[SimpleCommand] = []
         self.functions: set[str] = set()
         self.inside = ""
         self.waiting: list[tuple[int, int, str, bool, bool]] = []
@@ -222,9 +222,11 @@ class ScriptReader(CompoundReader):
                 if not words and _OPEN_SUBSCRIPT.match(raw):
                     self.doubts.append(f"{raw.replace(chr(0), '…')} begins a subscript, which the shell evaluates")
                 words.append(word)
-        self._add(Command(tuple(words), tuple(assignments), tuple(redirects), is_piped, self.inside), waiting_from)
+        self._add(
+            SimpleCommand(tuple(words), tuple(assignments), tuple(redirects), is_piped, self.inside), waiting_from
+        )
 
-    def _add(self, command: Command, waiting_from: int) -> None:
+    def _add(self, command: SimpleCommand, waiting_from: int) -> None:
         if not (command.words or command.assignments or command.redirects):
             raise ShellError("an empty command")
         if len(self.commands) >= MAX_COMMANDS:
@@ -281,7 +283,7 @@ class ScriptReader(CompoundReader):
         if is_piped or any(redirect.operator.startswith("<") for redirect in redirects):
             self.commands[first:] = [replace(command, reads_pipe=True) for command in self.commands[first:]]
         if redirects:
-            self._add(Command((), (), tuple(redirects), is_piped, self.inside), waiting_from)
+            self._add(SimpleCommand((), (), tuple(redirects), is_piped, self.inside), waiting_from)
 
     def read_bodies(self) -> None:
         waiting, self.waiting = self.waiting, []
