@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,19 +15,9 @@ from unittest.mock import patch
 from dari.cli.crux.main import main
 from dari.cli.hub.daemon import take_over
 from dari.cli.hub.paths import BridgePaths
+from tests.support.command_result import CommandResult
 
 OURS = ("CRUX_SOCKET", "CRUX_CONFIG", "CRUX_PANE", "TMUX_PANE", "TMUX", "XDG_CONFIG_HOME", "NO_COLOR")
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class Crux:
@@ -37,14 +26,14 @@ class Crux:
     def __init__(self, home: Path) -> None:
         self.home = home
 
-    def __call__(self, *words: str, stdin: str = "") -> Said:
+    def __call__(self, *words: str, stdin: str = "") -> CommandResult:
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", io.StringIO(stdin)):
             try:
                 code = main(list(words))
             except SystemExit as ended:
                 code = int(ended.code or 0)
-        return Said(code, out.getvalue(), err.getvalue())
+        return CommandResult(code, out.getvalue(), err.getvalue())
 
     def ok(self, *words: str, stdin: str = "") -> str:
         said = self(*words, stdin=stdin)

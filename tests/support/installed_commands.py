@@ -7,23 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from tests.support.command_result import CommandResult
 from tests.support.peer_server import Peer
 
 ROOT = Path(__file__).parents[2]
 WORKSHOP = ROOT / "tests/support/workshop.py"
 KEY = "k3y-of-the-team-0123456789"
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class Desk:
@@ -59,11 +50,11 @@ class Desk:
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         return [line for line in lines if line.startswith(start)]
 
-    def remote(self, *words: str, **environ: str) -> Done:
+    def remote(self, *words: str, **environ: str) -> CommandResult:
         """`crewx mcp remote …`"""
         return self.crewx("mcp", "remote", *words, **environ)
 
-    def crewx(self, *words: str, **environ: str) -> Done:
+    def crewx(self, *words: str, **environ: str) -> CommandResult:
         done = subprocess.run(
             [sys.executable, "-m", "dari.cli.crewx", *words],
             cwd=self.project,
@@ -72,7 +63,7 @@ class Desk:
             capture_output=True,
             timeout=40,
         )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return CommandResult(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def entry(one: Peer, id: str = "prod-backend", **fields: Any) -> dict[str, Any]:

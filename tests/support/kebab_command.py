@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from dari.cli.kebab.main import run
 from dari.knowledge.service import ServiceCache
+from tests.support.command_result import CommandResult
 from tests.support.knowledge_base import index_notes, write_config, write_notes
 
 
@@ -39,21 +38,6 @@ class RememberedConsole:
         pass
 
 
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> Any:
-        """The last line of stderr; progress may stand before it."""
-        return json.loads(self.err.splitlines()[-1])
-
-
 class Kebab:
     """The command in a home of its own."""
 
@@ -64,11 +48,11 @@ class Kebab:
         self.environ = {"HOME": str(root), "DARI_HOME": str(root / "dari")}
         self._services = services
 
-    async def __call__(self, *words: str, stdin: str = "", program: str = "kebab") -> Done:
+    async def __call__(self, *words: str, stdin: str = "", program: str = "kebab") -> CommandResult:
         console = RememberedConsole(stdin)
         environ = self.environ | ({"KEBAB_CONFIG": str(self.config)} if self.config.exists() else {})
         code = await run(program, list(words), console, self._services, environ, self.root)
-        return Done(code, console.written, console.errors)
+        return CommandResult(code, console.written, console.errors)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import ssl
 import subprocess
@@ -21,6 +20,7 @@ from dari.cli.main import main
 from dari.daemon.lock import lock_holder
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.daemon import CrabPaths
+from tests.support.command_result import CommandResult
 from tests.support.origins.origin import OK, Handler, Line, Origin, answering, origin
 
 THEIRS = CertificateAuthority.generate("the origins' CA")
@@ -34,29 +34,18 @@ PROGRAM_S = 40
 
 
 @dataclass
-class Said:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@dataclass
 class Shell:
     """Runs commands in this process; what they print is caught."""
 
     home: Path
     capture: pytest.CaptureFixture[str]
 
-    def __call__(self, *words: str, code: int = 0) -> Said:
+    def __call__(self, *words: str, code: int = 0) -> CommandResult:
         self.capture.readouterr()
         ended = main(["proxy", *words])
         out, err = self.capture.readouterr()
         assert ended == code, f"dari proxy {' '.join(words)} ended with {ended}:\n{out}\n{err}"
-        return Said(ended, out, err)
+        return CommandResult(ended, out, err)
 
     def json(self, *words: str, code: int = 0) -> Any:
         said = self(*words, "--json", code=code)
@@ -97,7 +86,7 @@ def dari(*words: str, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=options.pop("stdin", subprocess.DEVNULL), **options)
 
 
-def ran(*words: str, **options: Any) -> Said:
+def ran(*words: str, **options: Any) -> CommandResult:
     process = dari(*words, **options)
     try:
         out, err = process.communicate(timeout=PROGRAM_S)
@@ -105,7 +94,7 @@ def ran(*words: str, **options: Any) -> Said:
         if process.poll() is None:
             process.kill()
             process.wait()
-    return Said(process.returncode, out, err)
+    return CommandResult(process.returncode, out, err)
 
 
 @contextmanager

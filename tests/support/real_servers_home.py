@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -14,22 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from dari.bridge.config.locations import ClientEnvironment
+from tests.support.command_result import CommandResult
 from tests.support.real_servers import RealServer, write_profiles
 
 DARI = Path(sys.executable).with_name("dari")
 COMMAND_S = 90
 STOP_S = 30
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class House:
@@ -44,7 +33,7 @@ class House:
     def around(self) -> ClientEnvironment:
         return ClientEnvironment(self.root, self.root, self.env, sys.platform)
 
-    def remote(self, *words: str, in_process: bool = False) -> Done:
+    def remote(self, *words: str, in_process: bool = False) -> CommandResult:
         """`dari remote …`, by the daemon, which is started when there is none, or in the process of the command."""
         env = {**self.env, "DARI_NO_DAEMON": "1"} if in_process else self.env
         done = subprocess.run(
@@ -56,7 +45,7 @@ class House:
             text=True,
             timeout=COMMAND_S,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     def prewarm(self, names: Iterable[str]) -> None:
         """Start servers before the clock of a test runs: some are slow, on a busy machine very."""

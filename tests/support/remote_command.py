@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.service import Bridge
@@ -17,21 +17,10 @@ from dari.cli.remote.main import run
 from dari.core.scopes import ALL_SCOPES
 from dari.daemon.caller_scopes import serve_own_process
 from dari.errors import InvalidInput
+from tests.support.command_result import CommandResult
 
 WORKSHOP = Path(__file__).with_name("workshop.py")
 PROGRAM = "crewx mcp remote"
-
-
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class Screen:
@@ -115,14 +104,14 @@ class Shop:
         path = self.root / f"{id}.log"
         return path.read_text().splitlines() if path.exists() else []
 
-    async def __call__(self, *words: str, program: str = PROGRAM, **screen: Any) -> Done:
+    async def __call__(self, *words: str, program: str = PROGRAM, **screen: Any) -> CommandResult:
         return await self.on(Screen(**screen), *words, program=program)
 
-    async def on(self, screen: Screen, *words: str, program: str = PROGRAM) -> Done:
+    async def on(self, screen: Screen, *words: str, program: str = PROGRAM) -> CommandResult:
         around = ClientEnvironment(self.home, self.cwd, dict(self.environ))
         with serve_own_process(ALL_SCOPES):
             code = await run(program, list(words), screen, self.bridge, around)
-        return Done(code, screen.shown, screen.told)
+        return CommandResult(code, screen.shown, screen.told)
 
 
 @asynccontextmanager

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from dari.terminal.paths import CruxPaths
-from tests.support.crux_command import Crux, Said, crux_in
+from tests.support.command_result import CommandResult
+from tests.support.crux_command import Crux, crux_in
 from tests.support.tmux_server import Tmux
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
-Run = Callable[..., Said]
+Run = Callable[..., CommandResult]
 PLACES = "#{pane_index} #{pane_width}x#{pane_height} #{pane_left},#{pane_top} #{?pane_active,active,}"
 SHOW = ("list-panes", "-F", PLACES)
 
@@ -31,7 +32,7 @@ class Sides:
         self._names: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self.same("new-session", "-d", "-s", "work", "-n", "first", "-x", "120", "-y", "40", "cat")
 
-    def both(self, *words: str) -> tuple[Said, Said]:
+    def both(self, *words: str) -> tuple[CommandResult, CommandResult]:
         return tuple(  # type: ignore[return-value]
             self._plain(run(*words), names) for run, names in zip((self.ours, self.theirs), self._names, strict=True)
         )
@@ -52,7 +53,7 @@ class Sides:
                 assert has in ours.out
                 return ours.out
 
-    def _plain(self, said: Said, names: dict[str, str]) -> Said:
+    def _plain(self, said: CommandResult, names: dict[str, str]) -> CommandResult:
         """Numbers of panes, windows and sessions by when they were first seen; no sizes of histories."""
 
         def renamed(found: re.Match[str]) -> str:
@@ -62,7 +63,7 @@ class Sides:
 
         text = re.sub(r"[%@$]\d+\b", renamed, said.out)
         text = re.sub(r"\[history \d+/\d+, \d+ bytes\]", "[history]", text)
-        return Said(said.code, text, said.err)
+        return CommandResult(said.code, text, said.err)
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +76,9 @@ def crux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crux]:
 def sides(crux: Crux, tmp_path: Path) -> Iterator[Sides]:
     tmux = Tmux(tmp_path)
 
-    def theirs(*words: str) -> Said:
+    def theirs(*words: str) -> CommandResult:
         done = tmux.call(*words)
-        return Said(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     for pane in crux.json("list")["panes"]:
         crux("close-pane", "-t", pane["id"], "--force")

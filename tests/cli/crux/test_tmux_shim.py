@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crux_command import Crux, Said, crux_in
+from tests.support.command_result import CommandResult
+from tests.support.crux_command import Crux, crux_in
 
-Tmux = Callable[..., Said]
+Tmux = Callable[..., CommandResult]
 BARE = "/usr/bin-without-a-compiler"
 
 
@@ -28,10 +29,10 @@ def tmux(request: pytest.FixtureRequest, crux: Crux, tmp_path: Path, monkeypatch
     program = tmp_path / "bin" / "tmux"
     assert program.read_bytes().startswith(b"#!") is (request.param == "script")
 
-    def run(*words: str, **options: object) -> Said:
+    def run(*words: str, **options: object) -> CommandResult:
         env = {**os.environ, **options.pop("env", {})}  # type: ignore[dict-item]
         done = subprocess.run([str(program), *words], env=env, capture_output=True, text=True, timeout=60, check=False)
-        return Said(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     return run
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.remote_command import Done, Shop, shop
+from tests.support.command_result import CommandResult
+from tests.support.remote_command import Shop, shop
 
 
 def lines(*calls: dict[str, Any] | str) -> bytes:
     return "".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in calls).encode()
 
 
-def told(done: Done) -> list[dict[str, Any]]:
+def told(done: CommandResult) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 

@@ -10,13 +10,14 @@ import pytest
 from dari.cli.remote import built_in
 from dari.core.audit.query import query
 from dari.core.registry import Registry
+from tests.support.command_result import CommandResult
 from tests.support.demo_server import DemoTools
-from tests.support.remote_command import Done, Screen, Shop, shop
+from tests.support.remote_command import Screen, Shop, shop
 
 PROGRAM = "crewx mcp"
 
 
-async def own(run: Shop, *words: str, **screen: Any) -> Done:
+async def own(run: Shop, *words: str, **screen: Any) -> CommandResult:
     return await run(*words, program=PROGRAM, **screen)
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.remote_command import Done, Screen, Shop, shop
+from tests.support.command_result import CommandResult
+from tests.support.remote_command import Screen, Shop, shop
 from tests.support.wire import demo_process
 
 
-def answer_of(done: Done) -> Any:
+def answer_of(done: CommandResult) -> Any:
     """What the server got, as the tool returned it."""
     return json.loads(done.json["content"][0]["text"])
 
