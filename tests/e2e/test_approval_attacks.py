@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from dari.cli.crux.line import Line
+from dari.cli.crux.client import CruxClient
 from dari.cli.hub.paths import BridgePaths
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
@@ -78,12 +78,12 @@ def in_pane(crux: Crux, script: str) -> str:
     try:
         (crux.home / "attack.sh").write_text(f"{{ {script}\n}} > {said} 2>&1 </dev/null\n")
         pane = crux.json("list")["panes"][0]["id"]
-        line = Line(CruxPaths.of_environment())
+        client = CruxClient(CruxPaths.of_environment())
         try:
             typed = base64.b64encode(f". {crux.home}/attack.sh\r".encode()).decode()
-            line.call("crux:pane/write", data=typed, pane_id=pane)
+            client.call("crux:pane/write", data=typed, pane_id=pane)
         finally:
-            line.close()
+            client.close()
         return said.read_text()  # until the last process of the attack has ended
     finally:
         said.unlink()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.crux.line import Line
+from dari.cli.crux.client import CruxClient
 from dari.cli.crux.main import COMMANDS, make_parser
 from dari.cli.crux.tmux.caller_commands import make_commands
 from dari.cli.crux.tmux.main import HELP
@@ -38,7 +38,7 @@ def test_every_option_in_the_guide_is_one_of_some_command() -> None:
 
 
 def test_the_guide_names_every_command_of_tmux_that_does_something() -> None:
-    table = make_commands(Line(CruxPaths.of_environment("nowhere"), starts=False), command_table())
+    table = make_commands(CruxClient(CruxPaths.of_environment("nowhere"), starts=False), command_table())
     hidden = {"start-server", "list-clients", *option_commands.COMMANDS}
     assert [name for name in table if f"`{name}`" not in GUIDE and name not in hidden] == []
     synonyms = {"set-window-option", "show-window-options", "unbind-key"}

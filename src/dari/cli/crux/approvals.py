@@ -69,19 +69,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dari.cli.crux.line import Line
+    from dari.cli.crux.client import CruxClient
 
 
-def settle(line: Line, method: str, params: dict[str, Any], refusal: DariError) -> Any:
+def settle(client: CruxClient, method: str, params: dict[str, Any], refusal: DariError) -> Any:
     """The call that was refused for want of an approval, made again if a person agrees; else why not."""
     approval_id = refusal.approval_id if isinstance(refusal, NeedsApproval) else ""
-    if not approval_id or not _has_person(line) or not _agrees(refusal.message):
+    if not approval_id or not _has_person(client) or not _agrees(refusal.message):
         raise refusal
-    line.call("crux:approval/answer", question_id=approval_id, is_approved=True, by="the person at the terminal")
-    return line.call(method, **params)
+    client.call("crux:approval/answer", question_id=approval_id, is_approved=True, by="the person at the terminal")
+    return client.call(method, **params)
 
 
-def is_in_pane(line: Line) -> bool:
+def is_in_pane(client: CruxClient) -> bool:
     """Whether the terminal of this command is a pane: what is typed there may come from an agent."""
     if os.environ.get("CRUX_PANE"):
         return True
@@ -89,11 +89,11 @@ def is_in_pane(line: Line) -> bool:
         here = os.ttyname(0)
     except OSError:
         return False
-    return any(pane["tty"] == here for pane in line.call("crux:pane/list")["panes"])
+    return any(pane["tty"] == here for pane in client.call("crux:pane/list")["panes"])
 
 
-def _has_person(line: Line) -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty() and not is_in_pane(line)
+def _has_person(client: CruxClient) -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty() and not is_in_pane(client)
 
 
 def _agrees(message: str) -> bool:

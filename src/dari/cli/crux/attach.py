@@ -58,6 +58,6 @@ def run_attach(arguments: argparse.Namespace, crux: Crux) -> int:
         crux.call("crux:pane/focus", pane_id=crux.call("crux:pane/info", pane_id=pane_id)["id"])
     from dari.cli.crux.view.loop import AttachView
 
-    ended = AttachView(crux.line.place, prefix, has_mouse=not arguments.no_mouse).run(arguments.window, pane_id)
+    ended = AttachView(crux.client.place, prefix, has_mouse=not arguments.no_mouse).run(arguments.window, pane_id)
     sys.stdout.write(f"[{ended}]\n")
     return OK

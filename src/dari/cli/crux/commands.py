@@ -281,7 +281,7 @@ class CommandFollower:
         return text
 
     def _interrupt(self) -> None:
-        self._crux.line.close()  # the answer that was waited for comes no more on this one
+        self._crux.client.close()  # the answer that was waited for comes no more on this one
         self._crux.call("crux:command/interrupt", command_id=self._command)
 
     def _tell_running(self, what: str) -> None:

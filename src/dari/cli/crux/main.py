@@ -108,7 +108,7 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
 
     # Importing makes no garbage, and one command not enough to look for it.
     gc.disable()
-    from dari.cli.crux.line import Line
+    from dari.cli.crux.client import CruxClient
     from dari.cli.crux.options import FAILED, NO_PANE, OWN_FAILURE, USAGE, Crux, CruxOutput
     from dari.errors import DariError
     from dari.os_errors import from_os_error
@@ -118,9 +118,9 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
     words, rest = _split_off(words) if name in ("split-pane", "new-window") else (words, [])
     arguments = parser.parse_args(words, argparse.Namespace(**given, rest=rest))
     out = CruxOutput(as_json=getattr(arguments, "json", False))
-    line = Line(CruxPaths.of_environment(getattr(arguments, "socket", "")), starts=arguments.starts)
+    client = CruxClient(CruxPaths.of_environment(getattr(arguments, "socket", "")), starts=arguments.starts)
     try:
-        code: int = arguments.handle(arguments, Crux(line, out))
+        code: int = arguments.handle(arguments, Crux(client, out))
         return code
     except BrokenPipeError:
         raise
@@ -135,7 +135,7 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
             return NO_PANE
         return USAGE if error.name in ("invalid_input", "conflict", "denied", "needs_approval") else FAILED
     finally:
-        line.close()
+        client.close()
 
 
 def make_parser(name: str) -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from dari.cli.crux.line import Line
+    from dari.cli.crux.client import CruxClient
 
     Handle = Callable[[argparse.Namespace, "Crux"], int]
 
@@ -148,10 +148,10 @@ def seconds(text: str) -> float:
 
 
 class Crux:
-    """What a command has in its hands: the line to the server, and where its result goes."""
+    """What a command has in its hands: the client of the server, and where its result goes."""
 
-    def __init__(self, line: Line, out: CruxOutput) -> None:
-        self.line = line
+    def __init__(self, client: CruxClient, out: CruxOutput) -> None:
+        self.client = client
         self.out = out
 
     def call(self, method: str, **params: Any) -> Any:
@@ -159,13 +159,13 @@ class Crux:
         from dari.errors import DariError
 
         try:
-            return self.line.call(method, **params)
+            return self.client.call(method, **params)
         except DariError as error:
             if error.name != "needs_approval":
                 raise
             from dari.cli.crux.approvals import settle
 
-            return settle(self.line, method, params, error)
+            return settle(self.client, method, params, error)
 
     def pane(self, arguments: argparse.Namespace) -> str:
         """The pane that was named, else the one that this runs in; empty for the focused one."""

@@ -154,7 +154,7 @@ def run_new_window(arguments: argparse.Namespace, crux: Crux) -> int:
 
 
 def run_list(arguments: argparse.Namespace, crux: Crux) -> int:
-    found: dict[str, Any] = crux.call("crux:pane/list") if crux.line.is_up() else {"panes": [], "focused": ""}
+    found: dict[str, Any] = crux.call("crux:pane/list") if crux.client.is_up() else {"panes": [], "focused": ""}
     crux.out.as_json = crux.out.as_json or arguments.format == "json"
     crux.out.show(found, _lines(found["panes"]))
     return OK

@@ -6,7 +6,7 @@ import argparse
 import os
 import select
 
-from dari.cli.crux.line import Line
+from dari.cli.crux.client import CruxClient
 from dari.cli.crux.options import OK, USAGE, Crux
 
 STARTS = (
@@ -142,31 +142,31 @@ def add_kill_server(parser: argparse.ArgumentParser) -> None:
 def run_info(arguments: argparse.Namespace, crux: Crux) -> int:
     from dari.cli.kit.table import format_table
 
-    if not crux.line.is_up():
-        socket = crux.line.place.mcp_socket_text
+    if not crux.client.is_up():
+        socket = crux.client.place.mcp_socket_text
         crux.out.show({"running": False, "socket": socket}, [f"not running: nobody answers on {socket}"])
         return OK
     found = crux.call("crux:server/info")
-    found["pid"] = crux.line.server_pid() or found["pid"]
+    found["pid"] = crux.client.server_pid() or found["pid"]
     rows = [(name, str(found[name])) for name in ("pid", "version", "socket", "panes", "clients", "uptime_s")]
     crux.out.show({"running": True, **found}, format_table(rows))
     return OK
 
 
 def run_kill_server(arguments: argparse.Namespace, crux: Crux) -> int:
-    if not crux.line.is_up():
+    if not crux.client.is_up():
         crux.out.show({"success": True, "was_running": False}, ["no server runs"])
         return OK
-    end_server(crux.line)
+    end_server(crux.client)
     crux.out.show({"success": True, "was_running": True})
     return OK
 
 
-def end_server(line: Line) -> None:
+def end_server(client: CruxClient) -> None:
     """Return once its process is gone; where the kernel cannot tell, once it has hung up."""
-    process = _watched(line.server_pid())
-    line.call("crux:server/kill")
-    line.wait_end()
+    process = _watched(client.server_pid())
+    client.call("crux:server/kill")
+    client.wait_end()
     if process is not None:
         select.select([process], [], [], END_S)
         os.close(process)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-from dari.cli.crux.line import Line
+from dari.cli.crux.client import CruxClient
 from dari.errors import DariError, InvalidInput, Unavailable
 from dari.terminal.tmux.command_line import TmuxCall, parse_invocation
 from dari.terminal.tmux.formats import expand
@@ -28,7 +28,7 @@ def flush(shim: Shim) -> None:
     shim.output.clear()
 
 
-def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
+def make_commands(client: CruxClient, others: dict[str, Run]) -> dict[str, Run]:
     """The commands, by name; `others` are those that need nothing but the panes."""
     known = dict(others)
 
@@ -36,7 +36,7 @@ def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
         from dari.cli.crux.main import main
 
         flush(shim)
-        if main(["--socket", line.place.mcp_socket_text, "attach", "--pane-id", pane_id]):
+        if main(["--socket", client.place.mcp_socket_text, "attach", "--pane-id", pane_id]):
             raise Quiet
 
     def attach_session(shim: Shim, call: TmuxCall) -> None:
@@ -68,7 +68,7 @@ def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
     def kill_server(shim: Shim, call: TmuxCall) -> None:
         from dari.cli.crux.sessions import end_server
 
-        end_server(line)
+        end_server(client)
 
     known |= {
         "attach-session": attach_session,
@@ -142,23 +142,23 @@ def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-def run_here(line: Line, words: list[str]) -> int:
+def run_here(client: CruxClient, words: list[str]) -> int:
     shim = None
     try:
         calls = parse_invocation(words).calls or (TmuxCall("new-session", {}, ()),)
         if any(call.name in STARTS for call in calls):
-            line = Line(line.place)
-        shim = Shim(_asking(line), _caller())
+            client = CruxClient(client.place)
+        shim = Shim(_asking(client), _caller())
         table = command_table()
-        run_calls(shim, calls, table | make_commands(line, table))
+        run_calls(shim, calls, table | make_commands(client, table))
     except Unavailable:
-        return _finish(shim, f"no server running on {line.place.mcp_socket_text}")
+        return _finish(shim, f"no server running on {client.place.mcp_socket_text}")
     except Quiet:
         return _finish(shim, None)
     except DariError as error:
         return _finish(shim, tmux_message(error))
     finally:
-        line.close()
+        client.close()
     flush(shim)
     return 0
 
@@ -176,15 +176,15 @@ def _caller() -> TmuxCaller:
     return TmuxCaller(pane, os.getcwd(), os.environ.get("SHELL") or "/bin/sh")
 
 
-def _asking(line: Line) -> Any:
+def _asking(client: CruxClient) -> Any:
     def call(method: str, params: dict[str, Any]) -> Any:
         try:
-            return line.call(method, **params)
+            return client.call(method, **params)
         except DariError as error:
             if error.name != "needs_approval":
                 raise
             from dari.cli.crux.approvals import settle
 
-            return settle(line, method, params, error)
+            return settle(client, method, params, error)
 
     return call

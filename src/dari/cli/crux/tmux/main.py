@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from dari.cli.crux.line import Line
+from dari.cli.crux.client import CruxClient
 from dari.errors import DariError
 from dari.terminal.paths import CruxPaths
 
@@ -44,24 +44,24 @@ def run_tmux(words: list[str], socket: str = "") -> int:
         return 0
     if words[:1] in (["--install"], ["--run"]):
         return _offer(words[0], words[1:], socket)
-    line = Line(CruxPaths.of_environment(socket), starts=False)
+    client = CruxClient(CruxPaths.of_environment(socket), starts=False)
     try:
-        code = run_in_daemon(line, words)
+        code = run_in_daemon(client, words)
         if code is not None:
             return code
         from dari.cli.crux.tmux.caller_commands import run_here
 
-        return run_here(line, words)
+        return run_here(client, words)
     finally:
-        line.close()
+        client.close()
 
 
-def run_in_daemon(line: Line, words: list[str]) -> int | None:
+def run_in_daemon(client: CruxClient, words: list[str]) -> int | None:
     """The exit code; None when the command has to be run here."""
     pane = os.environ.get("CRUX_PANE", "") or os.environ.get("TMUX_PANE", "")
     shell = os.environ.get("SHELL") or "/bin/sh"
     try:
-        answer = line.call("crux:tmux/run", words=words, pane=pane, cwd=os.getcwd(), shell=shell)
+        answer = client.call("crux:tmux/run", words=words, pane=pane, cwd=os.getcwd(), shell=shell)
     except (DariError, OSError):  # no daemon, one of an older version, or a folder that is gone
         return None
     if answer["is_for_caller"]:
@@ -76,15 +76,15 @@ def _offer(flag: str, words: list[str], socket: str) -> int:
     from dari.cli.crux.options import CruxOutput
     from dari.cli.crux.tmux.shims import install, run_inside
 
-    line = Line(CruxPaths.of_environment(socket), starts=False)
+    client = CruxClient(CruxPaths.of_environment(socket), starts=False)
     try:
         if flag == "--run":
-            run_inside(line, words)
-        path = install(words[0] if words else os.path.join(line.place.run_dir_text, "bin"), line.place)
+            run_inside(client, words)
+        path = install(words[0] if words else os.path.join(client.place.run_dir_text, "bin"), client.place)
     except DariError as error:
         CruxOutput(as_json=False).error(error)
         return 2 if error.name == "not_found" else 1
     finally:
-        line.close()
+        client.close()
     sys.stdout.write(f"{path}\nfirst on the PATH of a program: PATH={os.path.dirname(path)}:$PATH PROGRAM\n")
     return 0

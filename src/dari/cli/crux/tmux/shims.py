@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from dari.cli.crux.line import Line
+from dari.cli.crux.client import CruxClient
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import make_dirs
@@ -98,22 +98,22 @@ def _c_string(text: str) -> str:
     return '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(text)) + '"'
 
 
-def run_inside(line: Line, words: list[str]) -> NoReturn:
+def run_inside(client: CruxClient, words: list[str]) -> NoReturn:
     """Become the program, which finds itself in a tmux whose panes are those of crux."""
     if not words:
         raise InvalidInput("no program was named", "crux tmux --run claude")
     pane = os.environ.get("CRUX_PANE", "")
-    known = line.call("crux:window/list") if line.is_up() else {"panes": []}
+    known = client.call("crux:window/list") if client.is_up() else {"panes": []}
     found = next((each["info"] for each in known["panes"] if each["info"]["id"] == pane), None)
     if found is None:
         raise NotFound(
             "this must run in a pane of crux",
             f"open one: crux split-pane -- crux tmux --run {shlex.join(words)}; crux attach",
         )
-    folder = os.path.dirname(install(os.path.join(line.place.run_dir_text, "bin"), line.place))
+    folder = os.path.dirname(install(os.path.join(client.place.run_dir_text, "bin"), client.place))
     session = found["window_id"].removeprefix("w")
     os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
-    os.environ["TMUX"] = f"{line.place.mcp_socket_text},{known['pid']},{session}"
+    os.environ["TMUX"] = f"{client.place.mcp_socket_text},{known['pid']},{session}"
     os.environ["TMUX_PANE"] = f"%{pane}"
     try:
         os.execvp(words[0], words)

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dari.cli.crux.line import Line
+from dari.cli.crux.client import CruxClient
 from dari.cli.crux.view.chooser import Chooser, StatusPrompt
 from dari.cli.crux.view.drawing import BEGIN, Drawing, Ended, Screen
 from dari.cli.crux.view.keyboard import Input, Keyboard, MouseReport, PrefixCommand, name_key, split_keys
@@ -46,7 +46,7 @@ class AttachView:
 
     def __init__(self, place: CruxPaths, prefix: int, *, has_mouse: bool) -> None:
         self._viewer = os.urandom(8).hex()
-        self._frames, self._keys, self._asks = (Line(place, starts=False) for _ in range(3))
+        self._frames, self._keys, self._asks = (CruxClient(place, starts=False) for _ in range(3))
         self._keyboard = Keyboard(prefix)
         self._drawing = Drawing(has_mouse=has_mouse)
         self._has_mouse = has_mouse
@@ -73,8 +73,8 @@ class AttachView:
         except OSError as error:  # the terminal is gone
             self._end = f"ended: {error.strerror}"
         finally:
-            for line in (self._frames, self._keys, self._asks):
-                line.close()
+            for client in (self._frames, self._keys, self._asks):
+                client.close()
             if self._palette is not None:
                 self._palette.close()
         return self._end

@@ -8,7 +8,7 @@ from dari.daemon.blocking_client import BlockingClient
 from dari.terminal.paths import CruxPaths
 
 
-class Line(BlockingClient):
+class CruxClient(BlockingClient):
     """With `starts`, the first call starts cruxd where none answers."""
 
     def __init__(self, place: CruxPaths, *, starts: bool = True) -> None:
