@@ -129,11 +129,7 @@ class Children:
             await child.listen()
             if prepared.status < 0:
                 return
-            try:
-                async with asyncio.timeout(LAUNCH_S):
-                    complaint = await read_to_end(prepared.status)
-            except TimeoutError:
-                complaint = f"0 launch: not done in {LAUNCH_S:g} s"
+            complaint = await read_launch_status(prepared.status)
             if not complaint:
                 await child.ended(LAUNCH_S)
                 await child.last_words()
@@ -175,7 +171,16 @@ class Children:
                     pass
 
 
-async def read_to_end(descriptor: int) -> str:
+async def read_launch_status(descriptor: int) -> str:
+    """What the sandbox's launcher reports: READY, an error as `NUMBER reason`, or nothing where it just ended."""
+    try:
+        async with asyncio.timeout(LAUNCH_S):
+            return await _read_to_end(descriptor)
+    except TimeoutError:
+        return f"0 launch: not done in {LAUNCH_S:g} s"
+
+
+async def _read_to_end(descriptor: int) -> str:
     """All of a pipe, without a thread."""
     loop = asyncio.get_running_loop()
     done = loop.create_future()

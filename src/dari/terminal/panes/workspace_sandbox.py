@@ -7,14 +7,13 @@ would reach beyond the workspace (the home, its dot folders, the system) is only
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from dari.errors import Unavailable
 from dari.paths import own_paths
-from dari.process.children import read_to_end
+from dari.process.children import read_launch_status
 from dari.process.program import find_program
 from dari.sandbox.builder import SandboxedCommand, build_command
 from dari.sandbox.capabilities import SandboxCapabilities, probe_capabilities
@@ -22,7 +21,6 @@ from dari.sandbox.confinement import Confinement, PathRule
 from dari.sandbox.launcher import READY
 from dari.terminal.panes.shell_integration import Launch
 
-LAUNCH_S = 10.0
 SIGNAL_SCOPE_ABI = 6
 """From here on Landlock does alone what the namespaces of bubblewrap would do, and the program keeps its pid."""
 _SYSTEM = (
@@ -84,13 +82,9 @@ class WorkspaceSandbox:
         """Return when the program runs confined; Unavailable with the reason when it was not started."""
         if prepared.status < 0:
             return
-        try:
-            async with asyncio.timeout(LAUNCH_S):
-                said = await read_to_end(prepared.status)
-        except TimeoutError:
-            said = f"0 launch: not done in {LAUNCH_S:g} s"
-        if said != READY:
-            what = said.removeprefix(READY).partition(" ")[2] or "the sandbox ended before the program began"
+        status = await read_launch_status(prepared.status)
+        if status != READY:
+            what = status.removeprefix(READY).partition(" ")[2] or "the sandbox ended before the program began"
             raise Unavailable(
                 f"the pane was not opened: {what}", "dari remote doctor shows what this machine can confine"
             )
