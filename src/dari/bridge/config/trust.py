@@ -19,7 +19,6 @@ from dari.paths import home, private_dir, write_private
 
 _SHOWN = ("command", "cwd", "kind", "type", "transport_type")
 _SHOWN_URLS = ("url", "baseUrl", "serverUrl", "httpUrl", "fallbackUrl")
-Servers = dict[str, dict[str, JsonValue]]
 
 
 class TrustedFile(Struct, frozen=True):

@@ -206,7 +206,6 @@ _KINDS_OF_FILES: dict[str, TermWeights] = {
     "har": {"har": 1.0},
     "notebook": {"notebook": 1.0},
 }
-_PLACE_ON_EARTH: TermWeights = {"coordinat": 1.0, "latitud": 0.9, "longitud": 0.9, "geocod": 0.9, "location": 0.5}
 _EXTENSIONS = {
     "xlsx": "excel", "xls": "excel", "xlsm": "excel", "docx": "word", "doc": "word", "pptx": "slides", "ppt": "slides",
     "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "webp": "image", "svg": "image", "pdf": "pdf",

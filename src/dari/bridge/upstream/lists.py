@@ -128,12 +128,6 @@ def _prepared(name: ListName, listed: JsonObject) -> PreparedItem:
 
 
 Fetch = Callable[[ListName], Awaitable[ListResult]]
-_KINDS: dict[ListName, ListKind] = {
-    "tools": "tools",
-    "prompts": "prompts",
-    "resources": "resources",
-    "resourceTemplates": "resources",
-}
 
 
 class UpstreamLists:

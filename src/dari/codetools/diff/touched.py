@@ -18,7 +18,6 @@ from dari.errors import DariError
 from dari.syntax.analysis import Symbol
 
 MAX_PARSED_BYTES = 4 << 20
-MAX_FILES = 500
 _INNER = frozenset(("variable", "constant", "field", "key"))
 
 How = Literal["added", "changed", "removed"]

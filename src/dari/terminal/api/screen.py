@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
@@ -112,9 +111,6 @@ def all_lines(engine: Engine) -> list[str]:
     """Everything that is kept, oldest first."""
     text = engine.text(-engine.history, engine.rows, unwrap=True).rstrip("\n ")
     return text.split("\n") if text else []
-
-
-_SGR = re.compile(r"\x1b\[[\d;:]*m")
 
 
 def last_formatted(engine: Engine, count: int) -> str:

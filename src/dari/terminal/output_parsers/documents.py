@@ -191,7 +191,6 @@ class _Budget:
 
 
 _MAX_ROWS = 100_000
-_MAX_FIELD_CHARS = 131_072
 _FIRST_LINES = 20
 """Delimiters are counted here; every record of a file has the same."""
 _FILES = re.compile(r"\.(?:csv|tsv|tab)\b")
