@@ -72,10 +72,18 @@ def test_the_nearest_sentence_answers_where_no_word_is_shared(tmp_path: Path) ->
     assert [one.sentence.text for one in chosen] == ["The crossing takes fifty minutes."]
 
 
+def test_a_sentence_that_is_far_in_words_and_in_meaning_does_not_fill_the_answer_up(tmp_path: Path) -> None:
+    text = "Dogs are welcome on board. The crossing takes fifty minutes. Tickets are sold at the pier."
+    hits, sentences = _read(tmp_path, {"ferry.md": text}, "배는 얼마나 걸리나요?", "crossing", NearModel("fifty"))
+    assert [one.sentence.text for one in best_sentences(sentences, hits, 3)] == ["The crossing takes fifty minutes."]
+    negative = [replace(one, cosine=one.cosine - 2) for one in sentences]
+    assert len(best_sentences(negative, hits, 3)) == 1
+
+
 def test_a_second_passage_is_heard_where_words_do_not_find_the_sentence(tmp_path: Path) -> None:
     documents = {
         "ferry.md": "The crossing takes fifty minutes. It leaves fifty times. Fifty dogs are welcome.",
-        "island.md": "The crossing is rough. Fifty people live on the island.",
+        "island.md": "The crossing is rough and fifty miles long. Fifty people live on the island.",
     }
     hits, sentences = _read(tmp_path, documents, "배는 얼마나 걸리나요?", "crossing", NearModel("ifty"))
     assert len({one.sentence.hit for one in best_sentences(sentences, hits, 3)}) == 2

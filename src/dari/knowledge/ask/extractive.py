@@ -10,7 +10,7 @@ from msgspec import Struct
 from dari.knowledge.ask.evidence import FULL_SHARE, Sentence
 from dari.knowledge.search.request import Hit
 
-MODEL_ID = "extractive-v3"
+MODEL_ID = "extractive-v4"
 _HIT_WEIGHT = 0.4
 _HEADING_SHARE = 0.5  # what a word counts that stands only in the heading above the sentence
 # The less of the question the words of the best sentence cover, the more meaning decides.
@@ -20,6 +20,9 @@ _NO_SHARE = 0.2
 _NOT_PROSE_PENALTY = 0.3
 # Where words do not find the sentence, the right passage is less sure than it looks: one more is heard.
 _MAX_OF_ONE_PASSAGE = 2
+# A sentence without a word of the question, and with less than this share of the nearest one's cosine, only fills the
+# answer up: on the house set none of them has the gold string.
+_NEAR_SHARE = 0.5
 
 
 class ScoredSentence(Struct, frozen=True):
@@ -35,8 +38,12 @@ def best_sentences(sentences: Sequence[Sentence], hits: Sequence[Hit], limit: in
     covered = (max(one.headed_share for one in sentences) - _NO_SHARE) / (FULL_SHARE - _NO_SHARE)
     fall = (_COSINE_WEIGHT_ALONE - _COSINE_WEIGHT_BESIDE_WORDS) * min(max(covered, 0.0), 1.0)
     of_one_passage = limit if covered >= 1 else _MAX_OF_ONE_PASSAGE
+    nearest = max(one.cosine for one in sentences)
+    near = min(nearest, _NEAR_SHARE * nearest)
     scored = [
-        ScoredSentence(one, _score(one, hits[one.hit].score / top, _COSINE_WEIGHT_ALONE - fall)) for one in sentences
+        ScoredSentence(one, _score(one, hits[one.hit].score / top, _COSINE_WEIGHT_ALONE - fall))
+        for one in sentences
+        if one.headed_share > 0 or one.cosine >= near
     ]
     scored.sort(key=lambda one: (-one.score, one.sentence.hit, one.sentence.start))
     chosen: dict[str, ScoredSentence] = {}
