@@ -15,16 +15,16 @@ import json
 import os
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 NAME = "dari"
 How = Literal["uv tool", "pipx", "uvx", "checkout", "pip"]
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """One environment that we run in; `found` looks at the one of this process."""
 
     how: How

@@ -9,7 +9,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -18,8 +18,10 @@ from dari.process.exit_watch import watch_exit
 from dari.process.group import ProcessGroup
 from dari.process.stderr_tail import StderrTail
 from dari.process.tag import ProcessTag
-from dari.sandbox.builder import SandboxedCommand
 from dari.sandbox.confinement import UNCONFINED, Confinement
+
+if TYPE_CHECKING:
+    from dari.sandbox.builder import SandboxedCommand
 
 
 class StopTimeouts(Struct, frozen=True):

@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from dari.text.sanitize import strip_hidden
 
@@ -15,8 +16,7 @@ MAX_TAIL_LINES = 200
 MAX_LINE_BYTES = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class TailLine:
+class TailLine(Struct, frozen=True):
     at: float
     """Seconds since the epoch."""
     text: str

@@ -6,7 +6,8 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from dari.process.reaper_main import TAG_VARIABLE, brand_of, state_of
 
@@ -20,8 +21,7 @@ else:
     _prlimit, _RSS = None, 0
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessTag:
+class ProcessTag(Struct, frozen=True):
     token: str
     """In the environment, at the end of the chain of those that started us."""
     brand: int

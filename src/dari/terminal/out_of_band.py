@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import tomllib
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -120,9 +119,12 @@ def load_variables(environ: Mapping[str, str]) -> dict[str, str]:
     `load_security` has read the file before, so that it is sound.
     """
     try:
-        tables = tomllib.loads(config_path(environ, Path.home()).read_text())
+        text = config_path(environ, Path.home()).read_text()
     except FileNotFoundError:
         return {}
+    import tomllib
+
+    tables = tomllib.loads(text)
     table = tables.get("terminal", {})
     found = table.get("environment", {}) if isinstance(table, dict) else {}
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):

@@ -6,7 +6,6 @@ minutes has handed it back: a browser may be closed, and agents should not wait 
 
 from __future__ import annotations
 
-import getpass
 import time
 from collections.abc import Callable
 from functools import cache
@@ -50,6 +49,8 @@ def name_agent(who: str) -> Typist:
 
 @cache
 def user_name() -> str:
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

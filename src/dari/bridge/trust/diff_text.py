@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import textwrap
 from collections.abc import Iterator
@@ -47,6 +46,8 @@ _ORDER = {name: at for at, name in enumerate(("name", "title", "text", "descript
 
 
 def _field(field: str, old: list[str], new: list[str]) -> list[str]:
+    import difflib  # the hub starts without it
+
     shown = escape_hidden(field, one_line=True)
     start = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
     start = max(0, (min(len(old), len(new)) if start is None else start) - 2)

@@ -6,7 +6,6 @@ different without saying so.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
@@ -75,6 +74,8 @@ def _list_differences(a: list[Any], b: list[Any], path: Path) -> Iterator[tuple[
             new = b[place] if place < len(b) else ABSENT
             yield from differences(old, new, (*path, place))
         return
+    import difflib
+
     matcher = difflib.SequenceMatcher(None, [repr(one) for one in a], [repr(one) for one in b], autojunk=False)
     for kind, a_from, a_to, b_from, b_to in matcher.get_opcodes():
         if kind == "equal":
@@ -239,6 +240,8 @@ def _parsed(text: str | None) -> Any:
 
 
 def _unified(a: str, b: str) -> str:
+    import difflib
+
     # SequenceMatcher is quadratic: past this many lines only the beginning is compared.
     left, right = a.splitlines()[:MAX_TEXT_LINES], b.splitlines()[:MAX_TEXT_LINES]
     lines = [line[:MAX_VALUE_CHARS] for line in difflib.unified_diff(left, right, lineterm="", n=1)][2:]

@@ -10,7 +10,6 @@ import base64
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
@@ -200,6 +199,8 @@ def _pairs(block: Headers) -> list[dict[str, str]]:
 def _cookies(text: str | None) -> list[dict[str, str]]:
     if not text:
         return []
+    from http.cookies import CookieError, SimpleCookie
+
     try:
         return [{"name": name, "value": cookie.value} for name, cookie in SimpleCookie(text).items()]
     except CookieError:

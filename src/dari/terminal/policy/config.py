@@ -6,11 +6,9 @@ $CRUX_CONFIG                     used when set; the file must exist
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
@@ -83,6 +81,8 @@ def load_security(environ: Mapping[str, str] | None = None, home: Path | None = 
 
 def parse_security(data: bytes, source: str, home: Path) -> Security:
     """The table `[mcp.security]` of a crux.toml; errors name file, line and field."""
+    import tomllib  # most people have no such file
+
     try:
         text = data.decode()
         tables = tomllib.loads(text)
@@ -108,6 +108,8 @@ def _checked(table: dict[str, object], text: str, source: str, home: Path) -> Se
     fields = [name for name in Security.__struct_fields__ if name != "source"]
     for field in table:
         if field not in fields:
+            import difflib
+
             near = difflib.get_close_matches(field, fields, 1)
             hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(fields)
             raise wrong(field, "no such setting", hint)
