@@ -31,7 +31,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGro
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In every worker alike: the order of collection is the order of work. Groups stay together.
 
-    Registered when pytest is configured, it comes after the hooks of folders and before that of pytest-xdist.
+    Registered when pytest is configured, it comes before the hook of pytest-xdist. Those of folders that name groups
+    come first (`tryfirst`).
     """
     if not config.getoption("loadgroup", False):
         return
