@@ -100,17 +100,6 @@ def postgres_url() -> Iterator[str]:
         yield with_password(url)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Groups of `--dist loadgroup` are kept: pytest-xdist 3.8 writes them where pytest 9.2 does not look any more."""
-    if not config.getoption("loadgroup", False):
-        return
-    for item in items:
-        grouped = vars(item).get("_nodeid")
-        if grouped and grouped != item.nodeid:
-            item._id = type(item._id).parse(grouped)  # type: ignore[attr-defined]
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """In CI a test that is skipped has failed: nothing that it proves was seen."""

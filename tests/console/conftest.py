@@ -34,7 +34,6 @@ BROWSERS = 2
 T = TypeVar("T")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All that use a browser on two workers, a file on one of them: two at a time are what two cores can draw."""
     weights: Counter[Path] = Counter()

@@ -28,25 +28,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGro
     return OrderedScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In every worker alike: the order of collection is the order of work. Groups stay together.
-
-    Registered when pytest is configured, it comes before the hook of pytest-xdist. Those of folders that name groups
-    come first (`tryfirst`).
-    """
+    """In every worker alike: the order of collection is the order of work. Groups stay together."""
     if not config.getoption("loadgroup", False):
         return
-    for item in items:
-        if not group_of(item) and shares_fixture(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(config.rootpath).as_posix()))
-    groups = {id(item): group_of(item) or item.nodeid for item in items}
     weights: Counter[str] = Counter()
+    groups: dict[str, str] = {}
     first: dict[str, int] = {}
     for number, item in enumerate(items):
-        group = groups[id(item)]
+        group = group_of(item)
+        if not group and shares_fixture(item):
+            group = item.path.relative_to(config.rootpath).as_posix()
+        if group and not item.nodeid.endswith(f"@{group}"):
+            # pytest-xdist 3.8 writes it where pytest 9.2 does not look any more.
+            item._id = type(item._id).parse(f"{item.nodeid}@{group}")  # type: ignore[attr-defined]
+        groups[item.nodeid] = group = group or item.nodeid
         weights[group] += weight_of(item)
         first.setdefault(group, number)
-    items.sort(key=lambda item: (-weights[groups[id(item)]], first[groups[id(item)]]))
+    items.sort(key=lambda item: (-weights[groups[item.nodeid]], first[groups[item.nodeid]]))
 
 
 def group_of(item: pytest.Item) -> str:

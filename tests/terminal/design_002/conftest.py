@@ -14,7 +14,6 @@ from tests.terminal.design_002.programs import PROGRAMS
 HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All on one worker: they share the daemon."""
     for item in items:
