@@ -155,7 +155,8 @@ async def test_a_slow_link_is_chosen_by_its_name(person: Person) -> None:
         await start.click()
     await presets.get_by_role("button", name="3G").click()
     await expect(page.get_by_text("120 ms before each answer")).to_be_visible()
-    await presets.get_by_role("button", name="off").click()
+    await expect(presets.get_by_role("button", pressed=True)).to_have_attribute("data-preset", "3G")
+    await presets.get_by_role("button", name="Full speed").click()
     await expect(page.get_by_text("No limit is in force")).to_be_visible()
 
 

@@ -354,6 +354,15 @@ async def test_the_daemon_is_restarted_under_an_open_page(person: Person, agent:
     await expect(screen(page, new_id)).to_contain_text("alive again")
 
 
+async def test_all_panes_are_shown_side_by_side_when_none_was_chosen(person: Person, agent: Agent) -> None:
+    ids = [await new_pane(agent, name=name) for name in ("one", "two")]
+    page = await person.open("/terminals")
+    await page.get_by_role("link", name="Show all side by side").click()
+    for pane_id in ids:
+        await expect(pane(page, pane_id)).to_be_visible()
+    await expect(page).to_have_url(re.compile(f"/terminals/{','.join(ids)}$"))
+
+
 async def test_everything_is_done_with_the_keyboard(person: Person, agent: Agent) -> None:
     await new_pane(agent)
     page = await person.open("/terminals")

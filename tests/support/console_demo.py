@@ -95,7 +95,8 @@ def _write_servers(hub: ConsoleHub) -> None:
     for name, tools in TOOLS.items():
         path = hub.home / f"{name}.json"
         path.write_text(json.dumps([_tool(each) for each in tools]))
-        entries[name] = {"command": sys.executable, "args": [str(SERVER), str(path)]}
+        more = ["more"] if name == "tickets" else []
+        entries[name] = {"command": sys.executable, "args": [str(SERVER), str(path), *more]}
     entries["warehouse"] = {"command": "warehouse-mcp", "args": ["--region", "eu-west-1"]}
     hub.write_servers(**entries)
 
