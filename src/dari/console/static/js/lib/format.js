@@ -32,8 +32,9 @@ export function duration(ms) {
   if (ms < 1000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
   const s = ms / 1000;
   if (s < 60) return `${s < 10 ? s.toFixed(2) : s.toFixed(1)} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
-  return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  const [hours, minutes, seconds] = getLanguage() === "ko" ? ["시간", "분", "초"] : [" h", " min", " s"];
+  if (s < 3600) return `${Math.floor(s / 60)}${minutes} ${Math.round(s % 60)}${seconds}`;
+  return `${Math.floor(s / 3600)}${hours} ${Math.floor((s % 3600) / 60)}${minutes}`;
 }
 
 /** Time of day of a Unix time in seconds. */

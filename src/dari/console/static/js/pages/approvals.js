@@ -56,7 +56,7 @@ export function mount(root, { route, signal }) {
   function showQueue() {
     if (!queue.waiting.length && !chosen) {
       body.dataset.view = "empty";
-      return replace(body, emptyState({ icon: "approvals", title: t("approvals.none"), body: t("approvals.none.body"), action: h("code", { class: "code" }, "tools.confirm · crux.toml") }));
+      return replace(body, emptyState({ icon: "approvals", title: t("approvals.none"), body: t("approvals.none.body"), action: h("a", { class: "btn", href: "/settings/policies" }, t("approvals.policies")) }));
     }
     if (body.dataset.view !== "queue") replace(body, desk);
     body.dataset.view = "queue";
@@ -174,11 +174,11 @@ export function mount(root, { route, signal }) {
     body.dataset.view = "history";
     if (!queue.answered.length) return replace(body, emptyState({ icon: "clock", title: t("approvals.noHistory"), body: t("approvals.noHistory.body"), action: h("a", { class: "btn", href: "/audit?kind=decision" }, t("approvals.inAudit")) }));
     const head = ["when", "state", "effect", "who", "by", "note"].map((one) => h("th", { scope: "col" }, t(`approvals.${one}`)));
-    replace(body, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("approvals.tab.history") }, h("table", { class: "table approval-history", "aria-label": t("approvals.tab.history") }, h("thead", {}, h("tr", {}, head)),
+    replace(body, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("approvals.tab.history") }, h("table", { class: "table approval-history fold", "aria-label": t("approvals.tab.history") }, h("thead", {}, h("tr", {}, head)),
       h("tbody", {}, queue.answered.map((one) => h("tr", { data: { id: one.id, state: one.state } },
         h("td", { class: "nowrap" }, when(one.answered_unix)), h("td", {}, badge(t(`approvals.state.${one.state}`), KINDS[one.state]), one.for_session ? badge(t("approvals.forSession")) : null),
-        h("td", {}, h("a", { class: "mono", href: `/approvals/${one.id}` }, cleanText(one.effect, 160))), h("td", {}, cleanText(one.client || one.who, 60)),
-        h("td", {}, cleanText(one.by, 60)), h("td", {}, cleanText(one.reason, 200))))))));
+        h("td", { class: "line" }, h("a", { class: "mono", href: `/approvals/${one.id}` }, cleanText(one.effect, 160))), h("td", {}, cleanText(one.client || one.who, 60)),
+        h("td", { class: "wide-only" }, cleanText(one.by, 60)), h("td", {}, cleanText(one.reason, 200))))))));
   }
 
   async function showRules() {

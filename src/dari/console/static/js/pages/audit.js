@@ -123,7 +123,7 @@ function recordsView(signal) {
   const select = (name, values, prefix) => (inputs[name] = h("select", { class: "select", name, "aria-label": t(`audit.${name}`), on: { change: () => setQuery({ [name]: inputs[name].value }) } },
     h("option", { value: "" }, t(`audit.any.${name}`)), values.map((one) => h("option", { value: one }, prefix ? t(`${prefix}.${one}`) : one))));
   const tools = h("form", { class: "toolbar audit-filters", role: "search", "aria-label": t("audit.filters"), on: { submit: (event) => event.preventDefault() } },
-    input("text", { type: "search" }), input("who", {}), input("tool", {}), select("part", PARTS), select("outcome", Object.keys(OUTCOMES), "audit.outcome"), select("kind", ["call", "decision"], "audit.kind"), select("range", Object.keys(RANGES), "audit.range"), input("session", {}), h("label", { class: "check" }, (inputs.all = h("input", { type: "checkbox", name: "all", on: { change: () => setQuery({ all: inputs.all.checked ? "1" : null }) } })), t("audit.all")),
+    input("text", { type: "search" }), input("who", {}), input("tool", {}), input("session", {}), select("part", PARTS), select("outcome", Object.keys(OUTCOMES), "audit.outcome"), select("kind", ["call", "decision"], "audit.kind"), select("range", Object.keys(RANGES), "audit.range"), h("label", { class: "check" }, (inputs.all = h("input", { type: "checkbox", name: "all", on: { change: () => setQuery({ all: inputs.all.checked ? "1" : null }) } })), t("audit.all")),
     h("button", { class: "btn ghost", type: "button", on: { click: () => go("/audit") } }, t("audit.clear")));
   const form = inputs.as = h("select", { class: "select", "aria-label": t("audit.as"), on: { change: () => setQuery({ as: inputs.as.value }) } }, ["", "table", "timeline", "json"].map((one) => h("option", { value: one }, t(`audit.as.${one || "auto"}`))));
   tools.append(form);
@@ -133,7 +133,7 @@ function recordsView(signal) {
   const el = h("div", { class: "stack" }, tools, detail, list, h("div", { class: "row" }, older));
   const body = h("tbody");
   const table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.tab.records") }, h("table", { class: "table audit-table", "aria-label": t("audit.tab.records") },
-    h("thead", {}, h("tr", {}, ["when", "part", "tool", "who", "outcome", "took", "size", "said"].map((one) => h("th", { scope: "col", class: ["took", "size"].includes(one) ? "num" : null }, t(`audit.${one}`))))), body));
+    h("thead", {}, h("tr", {}, ["when", "part", "tool", "who", "outcome", "took", "size", "said"].map((one) => h("th", { scope: "col", class: [["took", "size"].includes(one) && "num", !["when", "tool", "outcome"].includes(one) && "wide-only"] }, t(`audit.${one}`))))), body));
   const steps = h("ol", { class: "audit-timeline", "aria-label": t("audit.timeline") });
 
   async function load(cursor) {
@@ -171,10 +171,11 @@ function recordsView(signal) {
 
   function draw() {
     const as = query.get("as") || (query.get("session") ? "timeline" : "table");
-    list.dataset.state = records.length ? "ready" : "empty";
+    const isEmpty = !query.size && !next ? !records.some((one) => one.kind === "call" || one.kind === "decision") : !records.length; // that the log was opened teaches nobody
+    list.dataset.state = isEmpty ? "empty" : "ready";
     list.dataset.as = as;
     older.hidden = !next;
-    if (!records.length) return replace(list, next ? h("p", { class: "muted" }, t("audit.searching")) : emptyState({ icon: "audit", title: t(query.size ? "audit.nothing" : "audit.none"), body: t(query.size ? "audit.nothing.body" : "audit.none.body"), action: h("a", { class: "btn", href: query.size ? "/audit" : "/" }, t(query.size ? "audit.clear" : "audit.connect")) }));
+    if (isEmpty) return replace(list, next ? h("p", { class: "muted" }, t("audit.searching")) : emptyState({ icon: "audit", title: t(query.size ? "audit.nothing" : "audit.none"), body: t(query.size ? "audit.nothing.body" : "audit.none.body"), action: h("a", { class: "btn", href: query.size ? "/audit" : "/" }, t(query.size ? "audit.clear" : "audit.connect")) }));
     if (as === "json") return replace(list, h("pre", { class: "code audit-json", tabindex: "0", role: "region", "aria-label": t("audit.as.json") }, records.map((one) => `${cleanText(JSON.stringify(one), 20000)}\n`)));
     if (as === "timeline") return drawTimeline();
     if (list.firstChild !== table) replace(list, table);
@@ -263,10 +264,10 @@ function sessionsView(signal) {
       el.dataset.state = value.sessions.length ? "ready" : "empty";
       if (!value.sessions.length) return replace(el, emptyState({ icon: "audit", title: t("audit.noSessions"), body: t("audit.noSessions.body"), action: h("a", { class: "btn", href: "/" }, t("audit.connect")) }));
       replace(el, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.tab.sessions") }, h("table", { class: "table", "aria-label": t("audit.tab.sessions") },
-        h("thead", {}, h("tr", {}, ["who", "part", "calls", "failed", "tokens", "began", "last"].map((one) => h("th", { scope: "col", class: ["calls", "failed", "tokens"].includes(one) ? "num" : null }, t(`audit.${one}`))))),
+        h("thead", {}, h("tr", {}, ["who", "part", "calls", "failed", "tokens", "began", "last"].map((one) => h("th", { scope: "col", class: [["calls", "failed", "tokens"].includes(one) && "num", ["part", "tokens", "began"].includes(one) && "wide-only"] }, t(`audit.${one}`))))),
         h("tbody", {}, value.sessions.map((one) => h("tr", { data: { session: one.session } },
-          h("td", {}, h("a", { href: `/audit?session=${encodeURIComponent(one.session)}` }, cleanText(one.who || one.session, 80))), h("td", {}, h("span", { class: "row wrap" }, one.parts.map((part) => badge(part)))),
-          h("td", { class: "num" }, count(one.calls)), h("td", { class: "num" }, count(one.failed)), h("td", { class: "num" }, count(one.tokens)), h("td", {}, when(one.first_unix)), h("td", {}, when(one.last_unix))))))));
+          h("td", {}, h("a", { href: `/audit?session=${encodeURIComponent(one.session)}` }, cleanText(one.who || one.session, 80))), h("td", { class: "wide-only" }, h("span", { class: "row wrap" }, one.parts.map((part) => badge(part)))),
+          h("td", { class: "num" }, count(one.calls)), h("td", { class: "num" }, count(one.failed)), h("td", { class: "num wide-only" }, count(one.tokens)), h("td", { class: "wide-only" }, when(one.first_unix)), h("td", {}, when(one.last_unix))))))));
     } catch (error) {
       if (!signal.aborted) toastError(error);
     }
@@ -328,12 +329,12 @@ function activityView(signal) {
       memory.update(all);
       load.update(cpu);
     }
-    keyed(rows, found, ({ process }) => process.pid, () => h("tr"), (row, { process: one, cpu: used }) => replace(row, h("th", { scope: "row" }, cleanText(one.name, 60)), h("td", {}, t(`audit.process.${one.kind}`)), h("td", { class: "num" }, String(one.pid)), h("td", { class: "num" }, count(one.processes)), h("td", { class: "num" }, bytes(one.memory_bytes)), h("td", { class: "num" }, `${Math.round(used * 100)} %`)));
+    keyed(rows, found, ({ process }) => process.pid, () => h("tr"), (row, { process: one, cpu: used }) => replace(row, h("th", { scope: "row" }, cleanText(one.name, 60)), h("td", { class: "wide-only" }, t(`audit.process.${one.kind}`)), h("td", { class: "num wide-only" }, String(one.pid)), h("td", { class: "num wide-only" }, count(one.processes)), h("td", { class: "num" }, bytes(one.memory_bytes)), h("td", { class: "num" }, `${Math.round(used * 100)} %`)));
   }
 
   const rows = h("tbody");
   const table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.processes") }, h("table", { class: "table", "aria-label": t("audit.processes") },
-    h("thead", {}, h("tr", {}, ["name", "kindOf", "pid", "processes", "memory", "cpu"].map((one, at) => h("th", { scope: "col", class: at > 1 ? "num" : null }, t(`audit.${one}`))))), rows));
+    h("thead", {}, h("tr", {}, ["name", "kindOf", "pid", "processes", "memory", "cpu"].map((one, at) => h("th", { scope: "col", class: [at > 1 && "num", [1, 2, 3].includes(at) && "wide-only"] }, t(`audit.${one}`))))), rows));
   signal.addEventListener("abort", () => clearInterval(timer));
   onLanguage(() => stop && draw(Number(range.value)), signal);
   return {

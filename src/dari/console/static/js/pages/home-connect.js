@@ -140,12 +140,12 @@ export function agentsCard() {
       if (!clients.length) return replace(body, emptyState({ icon: "link", title: t("home.agents.none"), body: t("home.agents.none.body") }));
       const head = ["home.agent", "home.agent.token", "home.agent.sessions", "home.agent.calls", "home.agent.first", "home.agent.last"];
       replace(body, h("table", { class: "table", "aria-labelledby": "home-agents" },
-        h("thead", {}, h("tr", {}, head.map((key, at) => h("th", { scope: "col", class: at === 2 || at === 3 ? "num" : null }, t(key))))),
+        h("thead", {}, h("tr", {}, head.map((key, at) => h("th", { scope: "col", class: ["", "wide-only", "num wide-only", "num", "wide-only", ""][at] }, t(key))))),
         h("tbody", {}, clients.map((one) => h("tr", { data: { who: one.who } },
           h("th", { scope: "row" }, h("span", { class: "row" }, dot(one.sessions ? "ok" : "off", t(one.sessions ? "home.agent.here" : "home.agent.away")), h("bdi", {}, cleanText(one.name, 60) || t("home.agent.unnamed")))),
-          h("td", {}, one.client ? badge(one.client, "ok") : h("span", { class: "muted" }, t("home.agent.nobody"))),
-          h("td", { class: "num" }, count(one.sessions)), h("td", { class: "num" }, count(one.calls)),
-          h("td", {}, one.calls ? when(one.first_call_unix) : "–"),
+          h("td", { class: "wide-only" }, one.client ? badge(one.client, "ok") : h("span", { class: "muted" }, t("home.agent.nobody"))),
+          h("td", { class: "num wide-only" }, count(one.sessions)), h("td", { class: "num" }, count(one.calls)),
+          h("td", { class: "wide-only" }, one.calls ? when(one.first_call_unix) : "–"),
           h("td", {}, one.calls ? h("a", { href: `/audit?who=${encodeURIComponent(one.who)}`, title: text(t("home.agent.audit")) }, when(one.last_call_unix)) : "–"))))));
     },
   };

@@ -93,7 +93,7 @@ function showSearch(panel, signal) {
     mode.value = how;
     if (!query) {
       asked = null;
-      replace(results, emptyState({ icon: "search", title: t("kb.start"), body: t("kb.start.body") }));
+      replace(results, emptyState({ icon: "search", title: t("kb.start"), body: t("kb.start.body"), action: h("a", { class: "btn", href: "/knowledge/documents" }, t("kb.documents")) }));
     } else if (asked !== `${how} ${query}`) search(query, how);
     markOpen(results);
     openPassage(reader, signal);
@@ -136,10 +136,12 @@ export function marked(snippet, highlights) {
   return [...parts, characters.slice(at).join("")];
 }
 
+const lineText = (from, to) => t(from === to ? "kb.line" : "kb.lines", { from, to });
+
 function place(citation) {
   if (citation.page !== undefined) return h("span", {}, t("kb.page", { n: citation.page }));
   const from = citation.line_start ?? citation.start;
-  return from === undefined ? null : h("span", {}, t("kb.lines", { from, to: citation.line_end ?? citation.end ?? from }));
+  return from === undefined ? null : h("span", {}, lineText(from, citation.line_end ?? citation.end ?? from));
 }
 
 function markOpen(results) {
@@ -256,7 +258,7 @@ function showDocuments(panel, signal) {
   const more = h("button", { class: "btn", type: "button", hidden: true }, t("kb.more"));
   const table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("kb.documents") }, h("table", { class: "table" },
     h("caption", { class: "visually-hidden" }, t("kb.documents")),
-    h("thead", {}, h("tr", {}, ["path", "title", "kind", "size", "chunks", "indexed"].map((one) => h("th", { scope: "col", class: ["size", "chunks"].includes(one) ? "num" : "" }, t(`kb.${one}`))))), body));
+    h("thead", {}, h("tr", {}, ["path", "title", "kind", "size", "chunks", "indexed"].map((one) => h("th", { scope: "col", class: [["size", "chunks"].includes(one) && "num", ["title", "kind", "chunks"].includes(one) && "wide-only"] }, t(`kb.${one}`))))), body));
   const none = h("div");
   let cursor = null;
   let abort = null;
@@ -269,9 +271,11 @@ function showDocuments(panel, signal) {
       if (!isMore) replace(body);
       body.append(...value.docs.map(documentRow));
       table.hidden = !body.childElementCount;
+      filter.hidden = !body.childElementCount && !glob;
       replace(none, body.childElementCount || glob ? null : problem({ message: '{"code": "not_indexed"}' }));
     } catch (error) {
       table.hidden = true;
+      filter.hidden = failure(error).name === "not_indexed";
       if (error.name !== "AbortError") replace(none, failure(error).name === "not_indexed" ? null : problem(error));
     }
   }
@@ -320,7 +324,7 @@ function showDocuments(panel, signal) {
   filter.value = route.query.get("path") || "";
   filter.addEventListener("change", () => setQuery({ path: filter.value || null }));
   more.addEventListener("click", () => load(true));
-  replace(panel, folders, h("div", { class: "toolbar" }, filter), table, more, none);
+  replace(panel, folders, filter, table, more, none);
   drawFolders().catch(toastError);
   let shown = null;
   function update() {
@@ -333,8 +337,8 @@ function showDocuments(panel, signal) {
 
 function documentRow(doc) {
   return h("tr", {}, h("td", {}, h("a", { href: `/knowledge?doc=${encodeURIComponent(doc.doc_id)}` }, cleanText(doc.doc_path)), doc.stale ? badge(t("kb.stale"), "warn") : null),
-    h("td", {}, cleanText(doc.title)), h("td", {}, cleanText(doc.media)), h("td", { class: "num" }, bytes(doc.byte_len)),
-    h("td", { class: "num" }, count(doc.chunk_count)), h("td", {}, when(Date.parse(doc.indexed_at) / 1000)));
+    h("td", { class: "wide-only" }, cleanText(doc.title)), h("td", { class: "wide-only" }, cleanText(doc.media)), h("td", { class: "num nowrap" }, bytes(doc.byte_len)),
+    h("td", { class: "num wide-only" }, count(doc.chunk_count)), h("td", { class: "nowrap" }, when(Date.parse(doc.indexed_at) / 1000)));
 }
 
 function showHealth(panel, signal) {

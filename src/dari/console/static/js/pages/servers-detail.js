@@ -183,7 +183,7 @@ export function changesTab({ panel, name, signal }) {
         h("div", { class: "row wrap" }, h("h2", { class: "grow" }, h("span", { class: "muted" }, one.kind), " ", h("bdi", { class: "mono" }, cleanText(one.name, 200))),
           h("span", { class: "badge warn" }, t(`servers.reason.${one.reason}`)), one.rejected_by ? h("span", { class: "badge bad" }, t("servers.rejected.by", { who: cleanText(one.rejected_by) })) : null, when(one.since)),
         one.was ? h("p", { class: "small" }, t("servers.was", { name: cleanText(one.was) })) : null,
-        h("pre", { class: "code diff", tabindex: "0", role: "group", "aria-label": t("servers.diff", { name: cleanText(one.name) }) }, one.diff.map((line) => h("div", { class: { "+": "add", "-": "del", "@": "at", "!": "bang" }[line[0]] || "" }, h("bdi", {}, cleanText(line, 2000) || " ")))),
+        h("pre", { class: "code diff", tabindex: "0", role: "group", "aria-label": t("servers.diff", { name: cleanText(one.name) }) }, one.diff.map((line) => h("div", { class: /^(---|\+\+\+) /.test(line) ? "muted" : { "+": "add", "-": "del", "@": "at", "!": "bang" }[line[0]] || "" }, h("bdi", {}, cleanText(line, 2000) || " ")))),
         buttons([one], false))),
       history.length ? h("details", {}, h("summary", {}, t("servers.history", { n: history.length })), h("table", { class: "table", "aria-label": t("servers.history", { n: history.length }) }, h("tbody", {}, history.map((one) =>
         h("tr", {}, h("td", {}, when(one.at)), h("td", {}, one.event), h("td", {}, one.kind), h("td", { class: "mono" }, h("bdi", {}, cleanText(one.name, 100))), h("td", {}, cleanText(one.by, 60))))))) : null);

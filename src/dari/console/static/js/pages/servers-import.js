@@ -15,7 +15,7 @@ export function reviewView(panel, { kind, signal, onAdded }) {
   const place = h("div", { class: "stack" });
   const problem = h("p", { class: "error", role: "alert", hidden: true });
   const area = h("textarea", { class: "input", rows: "10", placeholder: EXAMPLE, "aria-label": t("servers.paste.label"), spellcheck: "false" });
-  const look = h("button", { class: "btn primary", type: "button", on: { click: review } }, isPaste ? t("servers.paste.read") : t("servers.import.look"));
+  const look = h("button", { class: isPaste ? "btn primary" : "btn", type: "button", on: { click: review } }, isPaste ? t("servers.paste.read") : t("servers.import.look"));
   panel.append(h("div", { class: "card" }, h("p", { class: "muted" }, t(isPaste ? "servers.paste.help" : "servers.import.help")), isPaste ? area : null, h("div", { class: "row" }, look), problem), place);
   let timer = 0;
   area.addEventListener("input", () => {
@@ -71,7 +71,7 @@ export function reviewView(panel, { kind, signal, onAdded }) {
     });
     update();
     replace(place, h("div", { class: "card" }, h("h2", {}, t("servers.review")), notes.map((one) => h("p", { class: "small muted" }, cleanText(one, 500))),
-      h("div", { class: "scroll" }, h("table", { class: "table server-review", "aria-label": t("servers.review") },
+      h("div", { class: "scroll" }, h("table", { class: "table server-review fold", "aria-label": t("servers.review") },
         h("thead", {}, h("tr", {}, ["action", "name", "runs", "from", "status"].map((one) => h("th", { scope: "col" }, t(`servers.review.${one}`))))),
         h("tbody", {}, rows.map((one) => one.el)))),
       h("div", { class: "row wrap" }, add, h("span", { class: "muted small ellipsis" }, t("servers.into", { file: cleanText(file) })))));
@@ -89,9 +89,9 @@ export function reviewView(panel, { kind, signal, onAdded }) {
       made.el.dataset.action = action.value;
       made.onChange();
     };
-    made.el = h("tr", { data: { state: one.status, name: shownName, action: action.value } }, h("td", {}, action, name), h("td", {}, h("bdi", { class: "mono" }, shownName)), h("td", {}, h("bdi", { class: "mono small" }, cleanText(one.address))),
+    made.el = h("tr", { data: { state: one.status, name: shownName, action: action.value } }, h("td", {}, action, name), h("td", {}, h("bdi", { class: "mono" }, shownName)), h("td", { class: "line" }, h("bdi", { class: "mono small" }, cleanText(one.address))),
       h("td", { class: "small" }, one.program === "paste" ? t("servers.pasted") : h("span", { title: cleanText(`${one.file}:${one.line}`) }, one.program)),
-      h("td", {}, h("span", { class: ["badge", KINDS[one.status]] }, t(`servers.status.${one.status}`)), [one.reason, ...one.notes].filter(Boolean).map((each) => h("p", { class: "small muted" }, cleanText(each, 500))),
+      h("td", { class: "line" }, h("span", { class: ["badge", KINDS[one.status]] }, t(`servers.status.${one.status}`)), [one.reason, ...one.notes].filter(Boolean).map((each) => h("p", { class: "small muted" }, cleanText(each, 500))),
         one.in_clear.length ? h("p", { class: "small error" }, icon("warn"), " ", t("servers.secrets", { fields: cleanText(one.in_clear.join(", ")) })) : null));
     action.addEventListener("change", show);
     name.addEventListener("input", () => made.onChange());

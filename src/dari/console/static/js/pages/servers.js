@@ -82,6 +82,7 @@ export function mount(root, { route, signal }) {
     const search = h("input", { class: "input servers-search", type: "search", value: query, placeholder: t("servers.filter"), "aria-label": t("servers.filter") });
     const choice = h("select", { class: "select", "aria-label": t("servers.state") }, FILTERS.map((one) => h("option", { value: one }, t(`servers.show.${one}`))));
     const total = h("span", { class: "muted small", role: "status", data: { state: "count" } });
+    const bar = h("div", { class: "toolbar" }, search, choice, total);
     const trouble = h("ul", { class: "stack tight small error", "aria-label": t("servers.problems") });
     const grid = h("ul", { class: "grid servers-grid", "aria-label": t("servers.title") });
     const empty = h("div");
@@ -91,7 +92,7 @@ export function mount(root, { route, signal }) {
     abort.signal.addEventListener("abort", () => near.disconnect());
     root.append(
       h("header", { class: "page-head" }, h("h1", {}, t("servers.title")), addButtons()),
-      h("div", { class: "toolbar" }, search, choice, total), trouble, empty, grid, more,
+      bar, trouble, empty, grid, more,
     );
     search.addEventListener("input", () => ((shown = CHUNK), setQuery({ q: search.value })));
     search.addEventListener("keydown", (event) => {
@@ -121,6 +122,7 @@ export function mount(root, { route, signal }) {
       replace(total, isLoaded && t("servers.count", { n: count(found.length), all: count(cards.size) }));
       replace(trouble, problems.map((one) => h("li", {}, cleanText(one, 500))));
       trouble.hidden = !problems.length;
+      bar.hidden = isLoaded && !cards.size;
       keyed(grid, found.slice(0, shown), (card) => card.name, makeCard, updateCard);
       const isEmpty = isLoaded && !found.length;
       empty.hidden = !isEmpty;
@@ -233,7 +235,7 @@ export function mount(root, { route, signal }) {
       replace(facts, factsOf(card, null),
         card.server_name ? h("span", {}, cleanText(`${card.server_name} ${card.server_version || ""}`, 80)) : null,
         card.protocol ? h("span", {}, cleanText(card.protocol, 40)) : null, card.pid ? h("span", {}, t("servers.pid", { n: card.pid })) : null,
-        samples.length ? h("span", { class: "row" }, chart(samples, "memory_bytes", t("servers.memory")), bytes(samples.at(-1).memory_bytes), chart(samples, "cpu_percent", t("servers.cpu")), `${samples.at(-1).cpu_percent.toFixed(0)} %`) : null);
+        samples.length ? h("span", { class: "row" }, chart(samples, "memory_bytes", t("servers.memory")), h("span", {}, bytes(samples.at(-1).memory_bytes)), chart(samples, "cpu_percent", t("servers.cpu")), h("span", {}, `${samples.at(-1).cpu_percent.toFixed(0)} %`)) : null);
       const place = `${card.file}${card.line ? `:${card.line}` : ""}`;
       if (file.textContent !== cleanText(place)) replace(file, h("span", { class: "mono ellipsis" }, cleanText(place)), copyButton(card.file, t("servers.copy.file")));
       error.textContent = cleanText(card.doing || [card.last_error, card.hint].filter(Boolean).join(" – "), 800);

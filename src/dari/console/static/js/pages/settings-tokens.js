@@ -69,7 +69,7 @@ export function tokensPanel(signal) {
   }
 
   function make(token) {
-    const cells = { may: h("td"), made: h("td"), used: h("td"), now: h("td", { class: "num" }) };
+    const cells = { may: h("td"), made: h("td", { class: "wide-only" }), used: h("td", { class: "wide-only" }), now: h("td", { class: "num wide-only" }) };
     const secret = secretField({ label: token.name, load: async () => (await live.call("dari_tokens_show", { name: token.name })).value.secret });
     const el = h("tr", { data: { token: token.name } },
       h("th", { scope: "row" }, token.is_shared ? h("span", {}, t("settings.token.shared"), " ", h("code", { class: "muted" }, "mcp.token")) : token.name),
@@ -108,6 +108,6 @@ export function tokensPanel(signal) {
   }, { signal });
   const head = ["client", "may", "made.on", "used", "sessions", "secret", "actions"];
   return [h("p", { class: "muted" }, t("settings.tokens.body")), form,
-    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": t("settings.tokens") }, h("table", { class: "table", "aria-label": t("settings.tokens") },
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": t("settings.tokens") }, h("table", { class: "table fold", "aria-label": t("settings.tokens") },
       h("thead", {}, h("tr", {}, head.map((key) => h("th", { scope: "col", class: key === "sessions" ? "num" : null }, t(`settings.token.${key}`))))), rows))];
 }

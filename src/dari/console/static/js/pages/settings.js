@@ -2,16 +2,17 @@
 
 import { h, replace } from "../lib/dom.js";
 import { LANGUAGES, addTexts, getLanguage, onLanguage, setLanguage, t } from "../lib/i18n.js";
+import { bytes } from "../lib/format.js";
 import { live } from "../lib/live.js";
 import { go } from "../lib/route.js";
 import { THEMES, getTheme, onTheme, setTheme } from "../lib/theme.js";
-import { toast, toastError } from "../parts/toast.js";
+import { toastError } from "../parts/toast.js";
 import { badge, copyButton, emptyState, tabs } from "../parts/widgets.js";
 import texts from "../texts/settings.js";
 import { tokensPanel } from "./settings-tokens.js";
 
 addTexts(texts);
-export const css = ["settings.css"];
+export const css = ["settings.css", "traffic-tools.css"];
 
 const PANELS = { tokens: tokensPanel, policies: policiesPanel, throttle: throttlePanel, appearance: appearancePanel };
 
@@ -44,13 +45,13 @@ function policiesPanel(signal) {
   async function load() {
     try {
       const { files } = (await live.call("dari_policies", {}, { signal })).value;
-      replace(body, h("table", { class: "table", "aria-label": t("settings.policies") },
+      replace(body, h("table", { class: "table fold", "aria-label": t("settings.policies") },
         h("thead", {}, h("tr", {}, ["part", "file", "state", "says"].map((key) => h("th", { scope: "col" }, t(`settings.policy.${key}`))))),
         h("tbody", {}, files.map((one) => h("tr", { data: { part: one.part, state: one.state } },
           h("th", { scope: "row" }, t(`settings.part.${one.part}`)),
-          h("td", {}, h("span", { class: "row" }, h("code", { class: "grow" }, one.path), copyButton(one.path, t("settings.policy.copy")))),
+          h("td", { class: "line" }, h("span", { class: "row" }, h("code", { class: "grow" }, one.path), copyButton(one.path, t("settings.policy.copy")))),
           h("td", {}, badge(t(`settings.policy.${one.state.replace(" ", "-")}`), kinds[one.state])),
-          h("td", {}, one.problem ? h("p", { class: "error" }, one.problem) : null, one.hint ? h("p", { class: "muted" }, one.hint) : null,
+          h("td", { class: "line" }, one.problem ? h("p", { class: "error" }, one.problem) : null, one.hint ? h("p", { class: "muted" }, one.hint) : null,
             Object.entries(one.facts).filter(([, said]) => said).map(([name, said]) => h("p", { class: "small" }, h("span", { class: "muted" }, t(`settings.fact.${name}`), ": "), h("span", {}, said)))))))));
     } catch (error) {
       if (!signal.aborted) toastError(error);
@@ -66,28 +67,30 @@ function throttlePanel(signal) {
   async function load() {
     isKnown = true;
     try {
-      const tool = (await live.tools()).find((one) => one.name === "crab_engine_set_throttle_preset");
-      if (!tool) return replace(body, emptyState({ icon: "traffic", title: t("settings.throttle.none") }));
-      const names = tool.inputSchema.properties.preset.description.split(", "); // the tool lists them there
-      const now = (await live.call("crab_engine_config_get", {}, { signal })).value.throttle;
-      draw(names, now);
+      if (!(await live.tools()).some((one) => one.name === "dari_proxy_throttle_presets")) return replace(body, emptyState({ icon: "traffic", title: t("settings.throttle.none") }));
+      const { presets } = (await live.call("dari_proxy_throttle_presets", {}, { signal })).value;
+      draw(presets, (await live.call("crab_engine_config_get", {}, { signal })).value.throttle);
     } catch (error) {
       if (!signal.aborted) toastError(error);
     }
   }
-  function draw(names, now) {
+  function draw(presets, now) {
     const set = async (preset) => {
       try {
-        draw(names, (await live.call("crab_engine_set_throttle_preset", { preset })).value);
-        toast(t("settings.throttle.set", { preset }), { kind: "ok" });
+        draw(presets, (await live.call("crab_engine_set_throttle_preset", { preset })).value);
+        body.querySelector("[aria-pressed=true]")?.focus();
       } catch (error) {
         toastError(error);
       }
     };
-    const rate = (bps) => (bps ? `${Math.round(bps / 1024)} KiB/s` : "∞");
+    const rate = (bps) => (bps ? `${bytes(bps)}/s` : "∞");
+    const isNow = (one) => now.enabled && ["latency_ms", "downstream_bps", "upstream_bps"].every((name) => one[name] === now[name]);
+    const button = (name, isOn, label, detail) => h("button", { class: "btn", type: "button", data: { preset: name }, "aria-pressed": String(isOn), on: { click: () => set(name) } }, h("span", {}, label), h("span", { class: "muted small" }, detail));
     body.dataset.state = now.enabled ? "on" : "off";
     replace(body, h("p", { role: "status" }, now.enabled ? t("settings.throttle.on", { latency: now.latency_ms, down: rate(now.downstream_bps), up: rate(now.upstream_bps) }) : t("settings.throttle.off")),
-      h("div", { class: "row wrap", role: "group", "aria-label": t("settings.throttle") }, names.map((name) => h("button", { class: "btn", type: "button", data: { preset: name }, on: { click: () => set(name) } }, name))));
+      h("div", { class: "presets", role: "group", "aria-label": t("settings.throttle") }, button("off", !now.enabled, t("settings.throttle.full"), t("settings.throttle.full.body")),
+        presets.map((one) => button(one.name, isNow(one), one.name, `${one.latency_ms} ms · ${rate(one.downstream_bps)}`))),
+      h("p", {}, h("a", { href: "/traffic/throttle" }, t("settings.throttle.more"))));
   }
   live.follow("hub", ({ daemons }) => {
     if (isKnown) return;

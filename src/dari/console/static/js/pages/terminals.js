@@ -21,11 +21,12 @@ export function mount(root, { route, signal }) {
   let hasHeard = false;
   const list = h("nav", { class: "pane-list", "aria-label": t("term.list") });
   const panes = h("div", { class: "panes" });
-  const empty = h("div", { class: "panes" });
+  const empty = h("div", { class: "pane-hint" });
+  const place = h("div", { class: "terminals" }, list, h("div", { class: "stack grow" }, panes), empty);
   const commands = h("button", { class: "btn", type: "button", "aria-pressed": "false", on: { click: () => setQuery({ commands: showsCommands() ? null : 1 }) } }, icon("audit"), t("term.commands"));
   const add = () => h("button", { class: "btn primary", type: "button", on: { click: () => open().catch(toastError) } }, icon("plus"), t("term.new"));
   root.append(h("header", { class: "page-head" }, h("h1", {}, t("term.title")), commands, add()),
-    h("div", { class: "terminals" }, list, h("div", { class: "stack grow" }, panes, empty)));
+    place);
 
   const shownIds = () => (route.path[0] || "").split(",").filter(Boolean).slice(0, MAX_BESIDE);
   const showsCommands = () => route.query.get("commands") === "1";
@@ -61,11 +62,14 @@ export function mount(root, { route, signal }) {
     for (const { card } of cards.values()) card.showCommands(showsCommands());
     commands.setAttribute("aria-pressed", showsCommands());
     panes.style.setProperty("--across", ids.length < 2 ? 1 : 2);
-    panes.hidden = !ids.length;
+    place.dataset.state = ids.length ? "panes" : known.panes.length ? "list" : "none";
+    commands.hidden = !ids.length;
     empty.hidden = ids.length > 0 || !hasHeard;
     if (!empty.hidden) {
-      const isNone = !known.panes.length;
-      replace(empty, emptyState({ icon: "terminals", title: t(isNone ? "term.none" : "term.pick"), body: t(isNone ? "term.none.body" : "term.pick.body"), action: isNone ? add() : null }));
+      const all = address(known.panes.slice(0, MAX_BESIDE).map((one) => one.id));
+      replace(empty, known.panes.length
+        ? [h("p", { class: "muted grow" }, t("term.pick.body")), known.panes.length > 1 ? h("a", { class: "btn", href: all }, icon("split"), t("term.all")) : null]
+        : emptyState({ icon: "terminals", title: t("term.none"), body: t("term.none.body"), action: add() }));
     }
     drawList();
   }
@@ -90,7 +94,7 @@ export function mount(root, { route, signal }) {
       replace(mark, dot({ running: "busy", exited: "bad" }[stateOf(one)] || "ok", one.exit_code === null ? one.process : t("term.exited", { code: one.exit_code })));
       replace(link, `${one.id} · ${cleanText(one.name, 40)}`);
       const calls = known.waiting.filter((call) => call.pane_id === one.id).length;
-      replace(under, calls ? [badge(String(calls), "warn"), " "] : null, one.holder ? [badge(t("term.heldShort", { name: cleanText(one.holder.name, 30) }), "warn"), " "] : null,
+      replace(under, calls ? [badge(t("nav.waiting", { n: calls }), "warn"), " "] : null, one.holder ? [badge(t("term.heldShort", { name: cleanText(one.holder.name, 30) }), "warn"), " "] : null,
         one.running ? cleanText(one.running.command, 120) : cleanText(one.title || one.cwd, 120), one.last_typist ? [" – ", typistName(one.last_typist)] : null);
     };
     return el;

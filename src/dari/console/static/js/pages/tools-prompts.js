@@ -31,6 +31,7 @@ export function mountPrompts(body, signal) {
             id: one.name,
             name: one.title || one.name,
             about: `${one.name} ${one.description ?? ""}`,
+            from: one.name.includes("__") ? one.name.split("__")[0] : "",
             href: `/tools/prompts/${encodeURIComponent(one.name)}`,
           })),
         },
@@ -104,7 +105,7 @@ function promptView(prompt, route, signal) {
         messages.map(messageView),
         h(
           "div",
-          {},
+          { class: "row end" },
           copyButton(() => messages.map((one) => textOf([one.content].flat())).join("\n\n")),
         ),
       );

@@ -43,6 +43,7 @@ export function sideList(body, { filterLabel, label }) {
                 "a",
                 { class: "tools-row", href: one.href, "aria-current": one.id === current ? "page" : null },
                 h("span", { class: "ellipsis" }, cleanText(one.name)),
+                one.from ? h("span", { class: "muted small nowrap" }, cleanText(one.from, 30)) : null,
               ),
             ),
           );
@@ -93,6 +94,7 @@ export function completedInput(ref, name, others, props = {}) {
   return { input, options };
 }
 
+const schemeOf = (uri) => /^[\w+.-]+(?=:)/.exec(uri)?.[0] ?? "";
 const pathOf = (uri) => `/tools/resources/${encodeURIComponent(uri)}`;
 
 export function mountResources(body, signal) {
@@ -119,6 +121,7 @@ export function mountResources(body, signal) {
             id: one.uri,
             name: one.title || one.name || one.uri,
             about: `${one.uri} ${one.description ?? ""}`,
+            from: schemeOf(one.uri),
             href: pathOf(one.uri),
           })),
         },
@@ -128,6 +131,7 @@ export function mountResources(body, signal) {
             id: one.uriTemplate,
             name: one.title || one.name || one.uriTemplate,
             about: `${one.uriTemplate} ${one.description ?? ""}`,
+            from: schemeOf(one.uriTemplate),
             href: pathOf(one.uriTemplate),
           })),
         },

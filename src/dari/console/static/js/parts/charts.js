@@ -19,7 +19,7 @@ const WIDTH = 600;
 const COLOURS = 8;
 const sum = (values) => values.reduce((all, one) => all + one, 0);
 const colour = (one, at) => `chart-${one.state || `c${(at % COLOURS) + 1}`}`;
-const named = (name) => (name ? cleanText(name, 80) : text(t("chart.others")));
+const named = (name) => (name ? cleanText(name, 80) : t("chart.others"));
 
 /** A line without axes; `label` says what it is, the numbers are read with it. */
 export function spark(values, { label, max, width = 96, height = 24 } = {}) {

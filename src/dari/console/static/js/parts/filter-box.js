@@ -103,7 +103,7 @@ function helpBody({ keys, examples }, use) {
   const rows = keys.map(({ key, example: text, meaning }) => h("tr", {}, h("td", {}, example(text)), h("td", {}, meaningOf(key, meaning))));
   return h("div", { class: "stack filter-help" },
     h("p", { class: "muted" }, t("traffic.help.intro")),
-    h("table", { class: "table" },
+    h("table", { class: "table fold" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("traffic.help.key")), h("th", { scope: "col" }, t("traffic.help.meaning")))),
       h("tbody", {}, rows)),
     h("h3", {}, t("traffic.help.examples")), h("div", { class: "row wrap" }, examples.map(example)));

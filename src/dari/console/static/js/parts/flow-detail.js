@@ -3,7 +3,7 @@
 import { cleanText, h, icon, replace } from "../lib/dom.js";
 import { headerPairs, ID } from "../lib/flow-rows.js";
 import { bytes, dateTime, duration } from "../lib/format.js";
-import { t } from "../lib/i18n.js";
+import { onLanguage, t } from "../lib/i18n.js";
 import { live } from "../lib/live.js";
 import { setQuery } from "../lib/route.js";
 import { bodyView, cleanLines, pairs } from "./flow-body.js";
@@ -22,6 +22,7 @@ export function flowDetail({ signal, onClose, onFilter }) {
   let isRevealed = false;
   let shown = new AbortController();
   let timer = 0;
+  onLanguage(() => element.dataset.state === "ready" && draw(), signal); // its times are written in a language
 
   async function show(wanted, wantedTab) {
     if (wanted === id && flow && wantedTab !== tab) return showPanel((tab = wantedTab));

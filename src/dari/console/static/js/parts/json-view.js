@@ -19,7 +19,7 @@ export function jsonView(value, { tools = true, label = t("json.tree") } = {}) {
   const nodes = new WeakMap(); // element → node
   let current = null;
 
-  const where = h("span", { class: "grow mono muted json-path" });
+  const where = h("span", { class: "mono muted json-path" });
   const tree = h("div", {
     class: "json-tree mono",
     role: "tree",
@@ -116,6 +116,8 @@ export function jsonView(value, { tools = true, label = t("json.tree") } = {}) {
         { class: "row json-foot" },
         where,
         copyButton(() => pathOfNode(chosen()), t("json.copyPath")),
+        h("span", { class: "grow" }),
+        h("span", { class: "muted small", "aria-hidden": "true" }, t("json.copyValue")),
         copyButton(() => valueText(chosen()), t("json.copyValue")),
       ),
     );

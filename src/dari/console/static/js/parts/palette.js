@@ -32,7 +32,7 @@ export function openPalette() {
     keyed(list, found, (one) => one, (one) =>
       h("li", { role: "option", on: { click: () => run(one), mousemove: () => select(found.indexOf(one)) } },
         h("span", { class: "grow" }, one.title), one.group ? h("span", { class: "muted" }, one.group) : null,
-        one.key ? h("kbd", { class: "kbd" }, one.key) : null),
+        one.key ? h("span", {}, keyCaps(one.key)) : null),
       (el, one) => (el.id = `palette-${found.indexOf(one)}`));
     select(chosen);
   }
@@ -57,9 +57,12 @@ export function openPalette() {
   draw();
 }
 
+/** "g h" is two keys after each other, "Ctrl+k" one: as they are written on a keyboard. */
+const keyCaps = (keys) => keys.split(" ").map((part) => h("kbd", { class: "kbd" }, part.replace(/\+.$/, (last) => last.toUpperCase())));
+
 export function showKeys() {
   const rows = keys.all().filter((one) => one.label && (!one.when || one.when())).map((one) =>
-    h("tr", {}, h("td", {}, one.key.split(" ").map((part) => h("kbd", { class: "kbd" }, part))), h("td", {}, one.label)));
+    h("tr", {}, h("td", {}, keyCaps(one.key)), h("td", {}, one.label)));
   dialog({ title: t("keys.title"), body: h("table", { class: "table" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("keys.key")), h("th", { scope: "col" }, t("keys.does")))), h("tbody", {}, rows)) });
 }

@@ -1,7 +1,7 @@
 // A pane with what belongs to it: who types, taking over, its commands, its history.
 
 import { cleanText, h, icon, keyed, replace } from "../lib/dom.js";
-import { ago, duration } from "../lib/format.js";
+import { duration, when } from "../lib/format.js";
 import { t, text } from "../lib/i18n.js";
 import { live } from "../lib/live.js";
 import { confirmDialog } from "./dialog.js";
@@ -101,7 +101,7 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
       replace(facts, badge(one.is_running ? t("block.running") : String(one.exit_code ?? "?"), { ok: "ok", failed: "bad", running: "info" }[stateOf(one)]),
         h("span", { class: "visually-hidden" }, label), one.is_running ? null : h("span", {}, duration(one.duration_ms || 0)),
         (one.typists || []).map((who) => h("span", { data: { typist: who.kind } }, typistName(who))),
-        h("span", { class: "ellipsis", title: cleanText(one.cwd) }, cleanText(one.cwd)), h("span", {}, ago(one.started)));
+        h("span", { class: "ellipsis", title: cleanText(one.cwd) }, cleanText(one.cwd)), when(one.started));
     };
     return item;
   }

@@ -26,9 +26,9 @@ export function recordHref(one) {
 export function recordRow(one) {
   return h("tr", { data: { n: one.n, outcome: one.outcome, kind: one.kind } },
     h("td", { class: "nowrap num" }, h("a", { href: recordHref(one), title: dateTime(one.at_unix) }, clock(one.at_unix))),
-    h("td", {}, one.part ? badge(one.part) : null), h("td", { class: "mono" }, recordTitle(one)), h("td", { class: "audit-who" }, cleanText(one.who, 60)),
-    h("td", {}, outcomeBadge(one)), h("td", { class: "num nowrap" }, one.kind === "call" ? duration(one.ms) : ""),
-    h("td", { class: "num nowrap" }, one.result_bytes ? bytes(one.result_bytes) : ""), h("td", { class: "audit-said small muted" }, said(one)));
+    h("td", { class: "wide-only" }, one.part ? badge(one.part) : null), h("td", { class: "mono" }, recordTitle(one)), h("td", { class: "audit-who wide-only" }, cleanText(one.who, 60)),
+    h("td", {}, outcomeBadge(one)), h("td", { class: "num nowrap wide-only" }, one.kind === "call" ? duration(one.ms) : ""),
+    h("td", { class: "num nowrap wide-only" }, one.result_bytes ? bytes(one.result_bytes) : ""), h("td", { class: "audit-said small muted wide-only" }, said(one)));
 }
 
 /** What a row says beside its name: the error, or the arguments in short. */

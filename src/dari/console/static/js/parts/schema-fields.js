@@ -140,7 +140,7 @@ function textField(form, { field, path, id, required }) {
   const props = { class: "input", id, placeholder: cleanText(hint, 80), autocomplete: "off", spellcheck: "false", dir: "auto" };
   const isLong = field.isLong || (typeof value === "string" && /\n/.test(value));
   const type = field.isSecret ? "password" : (INPUT_TYPES[field.format] ?? "text");
-  const input = isLong ? h("textarea", { ...props, rows: "4" }) : h("input", { ...props, type });
+  const input = isLong ? h("textarea", { ...props, rows: "2" }) : h("input", { ...props, type });
   if (field.isSecret) input.autocomplete = "new-password";
   if (field.kind !== "string") input.inputMode = field.kind === "integer" ? "numeric" : "decimal";
   input.value = value === undefined || value === null ? "" : String(value);

@@ -21,7 +21,7 @@ export default {
     "diff.table": "{old}에서 {new}(으)로 바뀐 내용",
     "diff.old": "이전",
     "diff.new": "이후",
-    "diff.unified": "한 줄로",
+    "diff.unified": "통합",
     "diff.split": "나란히",
     "diff.view": "변경 표시 방식",
     "diff.same": "차이 없음",

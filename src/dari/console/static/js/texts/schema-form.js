@@ -25,7 +25,7 @@ export default {
   },
   ko: {
     "form.json": "JSON",
-    "form.jsonBroken": "{line}행 {column}열: {reason}. 입력한 글은 그대로 두고, 양식은 마지막으로 읽힌 JSON을 보여 줍니다.",
+    "form.jsonBroken": "{line}행 {column}열: {reason}. 입력한 내용은 그대로 두고, 양식은 마지막으로 읽힌 JSON을 보여 줍니다.",
     "form.jsonUnsafe": "{line}행 {column}열: {text}은(는) 페이지가 다룰 수 있는 수보다 큽니다. 문자열로 보내거나 프로그램에서 호출하세요.",
     "form.jsonLarge": "양식 옆에 보이기에는 너무 깁니다({n}자).",
     "form.noForm.size": "스키마가 너무 커서 양식을 만들 수 없습니다. 인수를 JSON으로 쓰세요.",

@@ -2,7 +2,7 @@ export default {
   en: {
     "term.title": "Terminals", "term.new": "New pane", "term.list": "Panes", "term.none": "No pane is open",
     "term.none.body": "An agent opens one with crux_execute_command or crux_create_pane. You can open a shell of your own here.",
-    "term.pick": "Pick a pane", "term.pick.body": "Choose one on the left. “Beside” shows several at once.",
+    "term.pick.body": "Open a pane to watch it and to type in it.", "term.all": "Show all side by side",
     "term.gone": "Pane {id} is closed", "term.lost": "The terminal's daemon does not answer. Trying again …",
     "term.screen": "Screen of pane {id}", "term.input": "Type into pane {id}. Control Shift Enter hands it back.",
     "term.beside": "Show pane {id} beside the others", "term.away": "Hide pane {id}",
@@ -25,7 +25,7 @@ export default {
   ko: {
     "term.title": "터미널", "term.new": "새 창", "term.list": "창 목록", "term.none": "열린 창이 없습니다",
     "term.none.body": "에이전트가 crux_execute_command 또는 crux_create_pane으로 창을 엽니다. 여기서 직접 셸을 열 수도 있습니다.",
-    "term.pick": "창을 고르세요", "term.pick.body": "왼쪽에서 하나를 고르세요. “나란히”를 누르면 여러 창을 함께 봅니다.",
+    "term.pick.body": "창을 열면 화면을 지켜보고 직접 입력할 수 있습니다.", "term.all": "모두 나란히 보기",
     "term.gone": "창 {id}이(가) 닫혔습니다", "term.lost": "터미널 데몬이 응답하지 않습니다. 다시 시도하는 중 …",
     "term.screen": "창 {id}의 화면", "term.input": "창 {id}에 입력. Ctrl Shift Enter를 누르면 돌려줍니다.",
     "term.beside": "창 {id}을(를) 나란히 보기", "term.away": "창 {id} 숨기기",
