@@ -20,12 +20,12 @@ from tests.support.console_hub import Agent, ConsoleHub
 
 # The page's own connection: its calls are those of the person.
 CALL = """async ([tool, args]) => {
-    const main = document.querySelector("script[type=module]").src;
-    return (await (await import(new URL("lib/live.js", main).href)).live.call(tool, args)).value;
+    const main = await import(document.querySelector("script[type=module]").src);
+    return (await main.$["lib/live.js"].live.call(tool, args)).value;
 }"""
 GO = """async (path) => {
-    const main = document.querySelector("script[type=module]").src;
-    (await import(new URL("lib/route.js", main).href)).go(path);
+    const main = await import(document.querySelector("script[type=module]").src);
+    main.$["lib/route.js"].go(path);
 }"""
 PASTED = {
     "mcpServers": {
