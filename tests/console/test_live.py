@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from dari.console import channel
 from dari.console.backends import ConsoleBackends
 from dari.console.channel import MAX_TOPICS, ConsoleChannel
 from dari.console.console import GRANT
@@ -162,3 +165,28 @@ async def test_an_unknown_topic_and_too_many_are_refused() -> None:
         for number in range(MAX_TOPICS + 1):
             page.say("topics/subscribe", topic=f"one:{number}")
         await turn_until(lambda: sum("error" in each for each in page.sent) == 2)
+
+
+async def test_a_page_that_never_reads_is_ended_with_all_that_it_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "MAX_UNSENT_BYTES", 10_000)
+    async with open_page() as page:
+        ended: list[str] = []
+
+        async def follow(backends: Any, argument: str, options: TopicOptions) -> AsyncIterator[int]:
+            try:
+                yield 1
+                await asyncio.Event().wait()
+            finally:
+                ended.append(argument)
+
+        page.topics.add("one", follow)
+        page.say("topics/subscribe", topic="one:a")
+        await turn_until(lambda: page.events)
+        page.may_read.clear()
+        while not page.channel.overrun.is_set():
+            page.say("topics/subscribe", topic="nope")
+        page.say("topics/subscribe", topic="nope")
+        assert not page.channel._unsent
+        await page.close()
+        assert ended == ["a"]
+        assert not page.channel._server.sessions

@@ -88,6 +88,8 @@ class ConsoleChannel(ReplyChannel):
         self._is_sent.set()
         self._following: dict[str, asyncio.Task[None]] = {}
         self.is_closed = False
+        self.overrun = asyncio.Event()
+        """Set when too much is due to a page that does not read: nothing is kept for it any more, it has to end."""
         session = server.open_session(self)
         session.standing = self
         self._session = self.session = session
@@ -127,6 +129,7 @@ class ConsoleChannel(ReplyChannel):
         if self.is_closed:
             return
         self.is_closed = True
+        self._unsent.clear()
         self._is_sent.set()
         self._has_unsent.set()
         following = list(self._following.values())
@@ -136,12 +139,13 @@ class ConsoleChannel(ReplyChannel):
         self._server.close_session(self._session, "the page was closed")
 
     def _put(self, message: bytes) -> None:
-        if self.is_closed:
+        if self.is_closed or self.overrun.is_set():
             return
         self._unsent.append(message)
         self._unsent_bytes += len(message)
         if self._unsent_bytes > MAX_UNSENT_BYTES:
-            self.is_closed = True  # a page that does not read; the connection ends with `write`
+            self.overrun.set()
+            self._unsent.clear()
         self._is_sent.clear()
         self._has_unsent.set()
 

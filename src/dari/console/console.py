@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dari.transport.health import HealthApp
 
 GRANT = Grant("app", ALL_SCOPES)
+CLOSE_S = 1.0
 _log = logging.getLogger("dari.console")
 
 
@@ -145,14 +146,18 @@ class WebConsole:
 
         with serve_caller(caller):
             channel = ConsoleChannel(self._open_endpoint().server, GRANT, self._topics, send_text)
-            writing = asyncio.get_running_loop().create_task(channel.write())
-            reading = asyncio.get_running_loop().create_task(_read(receive, channel))
+            loop = asyncio.get_running_loop()
+            ways = {
+                loop.create_task(channel.write()),
+                loop.create_task(_read(receive, channel)),
+                loop.create_task(channel.overrun.wait()),
+            }
             try:
-                await asyncio.wait({writing, reading}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in (writing, reading):
+                for task in ways:
                     task.cancel()
-                await asyncio.gather(writing, reading, return_exceptions=True)
+                await asyncio.gather(*ways, return_exceptions=True)
                 await channel.close()
                 await _close(send)
 
@@ -184,6 +189,7 @@ async def _read(receive: Receive, channel: ConsoleChannel) -> None:
 
 async def _close(send: Send) -> None:
     try:
-        await send({"type": "websocket.close", "code": 1001})
+        async with asyncio.timeout(CLOSE_S):  # uvicorn waits for a browser that does not read
+            await send({"type": "websocket.close", "code": 1001})
     except Exception as error:  # the browser has closed it; uvicorn says so in its own ways
         _log.debug(format_event("console", "closed", f"{type(error).__name__}"))
