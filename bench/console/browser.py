@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, Request, TimeoutError, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, StorageState, TimeoutError, sync_playwright
 
 from bench.console.contenders import CHROMIUM
 from bench.errors import BenchError
@@ -39,7 +39,7 @@ class Site:
     """A page of a contender, and what lets a browser in."""
 
     url: str
-    cookies: Sequence[dict[str, str]] = ()
+    login: StorageState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,8 @@ def chromium() -> Iterator[Browser]:
 @contextmanager
 def visitor(browser: Browser, site: Site) -> Iterator[BrowserContext]:
     """Somebody who has never been there: nothing is in the cache."""
-    context = browser.new_context(viewport=SIZE, locale="en-US")
+    context = browser.new_context(viewport=SIZE, locale="en-US", storage_state=site.login)
     context.set_default_timeout(TIMEOUT_MS)
-    if site.cookies:
-        context.add_cookies(list(site.cookies))
     try:
         yield context
     finally:

@@ -134,9 +134,9 @@ def dari(browser: Browser, scratch: Scratch, *, is_busy: bool = False) -> Iterat
         context = browser.new_context()
         page = context.new_page()
         page.goto(hub.login_link())
-        cookies = context.cookies()
+        login = context.storage_state()
         context.close()
-        running = Running(OURS, Site(f"{origin}/", cookies), process)
+        running = Running(OURS, Site(f"{origin}/", login), process)
         if not is_busy:
             yield running
             return

@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 import websockets
+from websockets.asyncio.client import connect as Connect
+from websockets.typing import Subprotocol
 
 from tests.support.installed_hub import Hub, dari_up
 from tests.support.real_clients import DARI
@@ -20,6 +22,21 @@ INITIALIZE = (
     '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
     '"clientInfo":{"name":"test","version":"1"}}}'
 )
+
+
+@dataclass(frozen=True)
+class Login:
+    """What a browser is given by a link."""
+
+    cookie: str
+    page_key: str = "x"
+
+
+def login_of(reply: httpx.Response) -> Login:
+    assert reply.status_code == 303
+    place, _, page_key = reply.headers["location"].partition("#")
+    assert place == "/"
+    return Login(reply.headers["set-cookie"].partition(";")[0], page_key)
 
 
 @dataclass(frozen=True)
@@ -41,24 +58,28 @@ class Door:
         assert process.returncode == 0, err.decode()
         return out.decode().strip()
 
-    async def cookie(self) -> str:
-        async with httpx.AsyncClient(trust_env=False) as client:
-            reply = await client.get(await self.link())
-        return reply.headers["set-cookie"].partition(";")[0]
+    async def log_in(self) -> Login:
+        return login_of(await get(await self.link()))
 
-    async def open(self, cookie: str, origin: str | None = None, path: str = "/live", **headers: str) -> str:
+    async def open(self, login: Login, origin: str | None = None, path: str = "/live", **headers: str) -> str:
         """What `initialize` is answered with over the WebSocket, or the status with which it was refused."""
-        fields = {"Cookie": cookie, **headers}
-        if origin != "":
-            fields["Origin"] = origin or self.base
         try:
-            async with websockets.connect(
-                self.base.replace("http", "ws") + path, additional_headers=fields, proxy=None
-            ) as socket:
+            async with self.connect(login, origin, path, **headers) as socket:
                 await socket.send(INITIALIZE)
                 return str(await socket.recv())
         except websockets.InvalidStatus as error:
             return str(error.response.status_code)
+
+    def connect(self, login: Login, origin: str | None = None, path: str = "/live", **headers: str) -> Connect:
+        fields = {"Cookie": login.cookie, **headers}
+        if origin != "":
+            fields["Origin"] = origin or self.base
+        return websockets.connect(
+            self.base.replace("http", "ws") + path,
+            additional_headers=fields,
+            subprotocols=[Subprotocol("dari"), Subprotocol(login.page_key)] if login.page_key else None,
+            proxy=None,
+        )
 
 
 @asynccontextmanager
@@ -79,19 +100,20 @@ async def test_a_link_logs_in_once_and_its_cookie_opens_the_page_and_the_socket(
         assert first.status_code == 303
         given = first.headers["set-cookie"]
         assert all(each in given for each in ("HttpOnly", "SameSite=Strict", "Path=/"))
-        cookie = given.partition(";")[0]
+        login = login_of(first)
+        cookie = login.cookie
         assert (await get(link)).status_code == 401
         assert (await get(door.base, Cookie=cookie)).status_code == 200
         assert (await get(door.base + "/traffic/12?filter=x", Cookie=cookie)).status_code == 200
-        assert "protocolVersion" in await door.open(cookie)
+        assert "protocolVersion" in await door.open(login)
 
 
 async def test_without_a_cookie_there_is_a_page_that_says_how_to_log_in_and_nothing_else(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
         page = await get(door.base)
         assert page.status_code == 401 and "dari console" in page.text
-        assert await door.open("") == "403"
-        assert await door.open("dari_console=guess; dari_console_1=guess") == "403"
+        assert await door.open(Login("")) == "403"
+        assert await door.open(Login("dari_console=guess; dari_console_1=guess")) == "403"
         assert (await get(door.base + "/login?key=guess")).status_code == 401
         assert (await get(door.base + "/static/js/main.js")).status_code == 200
         assert (await get(door.base + "/static/../app.py")).status_code == 404
@@ -116,7 +138,7 @@ async def test_the_page_comes_in_the_language_that_was_chosen_or_else_in_that_of
 
 async def test_a_page_of_somebody_else_cannot_open_the_socket(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
-        cookie = await door.cookie()
+        login = await door.log_in()
         port = door.base.rpartition(":")[2]
         for origin in (
             "http://evil.example",
@@ -126,21 +148,21 @@ async def test_a_page_of_somebody_else_cannot_open_the_socket(tmp_path: Path) ->
             f"https://127.0.0.1:{port}",
             "http://127.0.0.1:1",
         ):
-            assert await door.open(cookie, origin) == "403", origin
-        assert await door.open(cookie, path="/other") == "403"
+            assert await door.open(login, origin) == "403", origin
+        assert await door.open(login, path="/other") == "403"
 
 
 async def test_a_host_that_is_not_ours_is_refused_everywhere(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
-        cookie = await door.cookie()
+        login = await door.log_in()
         for path in ("/", "/login?key=x", "/static/app.css"):
-            assert (await get(door.base + path, Host="evil.example", Cookie=cookie)).status_code == 403
-        assert await door.open(cookie, "http://evil.example", Host="evil.example") == "403"
+            assert (await get(door.base + path, Host="evil.example", Cookie=login.cookie)).status_code == 403
+        assert await door.open(login, "http://evil.example", Host="evil.example") == "403"
 
 
 async def test_the_cookie_never_opens_mcp_and_a_token_never_the_console(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
-        cookie = await door.cookie()
+        cookie = (await door.log_in()).cookie
         async with httpx.AsyncClient(trust_env=False) as client:
             headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
             reply = await client.post(door.hub.url, content=INITIALIZE, headers={**headers, "Cookie": cookie})
@@ -149,17 +171,49 @@ async def test_the_cookie_never_opens_mcp_and_a_token_never_the_console(tmp_path
             assert (await client.get(door.base, headers=bearer)).status_code == 401
             reply = await client.post(door.hub.url, content=INITIALIZE, headers={**headers, **bearer})
             assert reply.status_code == 200
-        assert await door.open("", Authorization=f"Bearer {door.hub.token}") == "403"
+        assert await door.open(Login(""), Authorization=f"Bearer {door.hub.token}") == "403"
+
+
+async def test_a_cookie_that_another_port_was_sent_opens_nothing_by_itself(tmp_path: Path) -> None:
+    """Browsers send the cookies of 127.0.0.1 to every port there: a dev server that an agent runs gets ours."""
+    async with open_door(tmp_path) as door:
+        login, other = await door.log_in(), await door.log_in()
+        for page_key in ("", "guess", other.page_key):
+            assert await door.open(Login(login.cookie, page_key)) == "403", page_key
+        assert await door.open(Login("", login.page_key)) == "403"
+        wrong = await get(door.base, "HEAD", Cookie=login.cookie, **{"X-Dari-Page-Key": other.page_key})
+        assert wrong.status_code == 401
+        right = await get(door.base, "HEAD", Cookie=login.cookie, **{"X-Dari-Page-Key": login.page_key})
+        assert right.status_code == 200
+
+
+async def test_cookies_of_other_ports_neither_log_a_person_out_nor_hide_theirs(tmp_path: Path) -> None:
+    async with open_door(tmp_path) as door:
+        login = await door.log_in()
+        name = login.cookie.partition("=")[0]
+        for others in ('theme={"dark": true}', "a[b]=1", "bare", "expires=1", "a=b c", f"{name}=tossed", f"{name}="):
+            for cookies in (f"{others}; {login.cookie}", f"{login.cookie}; {others}"):
+                assert (await get(door.base, Cookie=cookies)).status_code == 200, cookies
+                assert "protocolVersion" in await door.open(Login(cookies, login.page_key)), cookies
+
+
+async def test_a_browser_that_does_not_read_does_not_keep_the_hub_from_ending(tmp_path: Path) -> None:
+    async with asyncio.timeout(60):
+        async with open_door(tmp_path) as door:
+            socket = await door.connect(await door.log_in())
+            await socket.send(INITIALIZE)
+            await socket.recv()
+            socket.transport.pause_reading()
+            for number in range(300):
+                await socket.send(f'{{"jsonrpc":"2.0","id":{number + 2},"method":"tools/list"}}')
+    socket.transport.abort()
 
 
 async def test_a_log_out_ends_the_session_and_its_open_page(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
-        cookie = await door.cookie()
-        async with websockets.connect(
-            door.base.replace("http", "ws") + "/live",
-            additional_headers={"Cookie": cookie, "Origin": door.base},
-            proxy=None,
-        ) as socket:
+        login = await door.log_in()
+        cookie = login.cookie
+        async with door.connect(login) as socket:
             await socket.send(INITIALIZE)
             await socket.recv()
             assert (await get(door.base + "/logout", "POST", Cookie=cookie)).status_code == 403

@@ -95,6 +95,22 @@ async def test_an_address_that_leads_nowhere_is_404(person: Person, hub: Console
     assert reply is not None and reply.status == 404
 
 
+async def test_an_address_with_a_stray_percent_sign_is_a_page(person: Person) -> None:
+    page = await person.open("/settings/%E0%A4%A")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
+
+
+@pytest.mark.parametrize("kept", ["", "x" * 43])
+async def test_a_browser_whose_cookie_came_without_the_page_key_is_logged_out(person: Person, kept: str) -> None:
+    person.problems.allow(r"WebSocket|401")
+    page = await person.open("/")
+    assert "#" not in page.url
+    await page.evaluate("(kept) => localStorage.setItem('dari.pageKey', kept)", kept)
+    await page.reload()
+    await expect(page.locator("html")).to_have_attribute("data-live", "logged-out")
+    await expect(page.get_by_role("alert")).to_contain_text("dari console")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 async def test_a_hub_that_is_started_again_finds_its_pages_where_they_were(
     person: Person, hub: ConsoleHub, number: signal.Signals

@@ -30,8 +30,11 @@ def logins(tmp_path: Path, clock: Clock) -> Logins:
 
 def test_a_key_is_changed_for_a_cookie_once(logins: Logins) -> None:
     key = logins.new_key()
-    cookie = logins.redeem(key)
-    assert cookie and logins.find(cookie)
+    given = logins.redeem(key)
+    assert given is not None
+    session = logins.find(given.cookie)
+    assert session is not None and session.accepts(given.page_key)
+    assert not session.accepts("") and not session.accepts(given.cookie)
     assert logins.redeem(key) is None
 
 
@@ -54,20 +57,26 @@ def test_the_oldest_key_goes_when_there_are_many(logins: Logins) -> None:
     assert logins.redeem(keys[1])
 
 
+def cookie_of(logins: Logins) -> str:
+    given = logins.redeem(logins.new_key())
+    assert given is not None
+    return given.cookie
+
+
 def test_a_cookie_is_known_after_the_hub_is_started_again(logins: Logins, tmp_path: Path, clock: Clock) -> None:
-    cookie = logins.redeem(logins.new_key())
+    cookie = cookie_of(logins)
     assert cookie and Logins(tmp_path / "home" / "sessions.json", clock).find(cookie)
 
 
 def test_the_file_holds_no_cookie_and_is_ours_alone(logins: Logins, tmp_path: Path) -> None:
-    cookie = logins.redeem(logins.new_key())
+    cookie = cookie_of(logins)
     file = tmp_path / "home" / "sessions.json"
     assert cookie and cookie not in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_file_that_others_can_read_or_that_is_broken_logs_nobody_in(tmp_path: Path, logins: Logins) -> None:
-    cookie = logins.redeem(logins.new_key())
+    cookie = cookie_of(logins)
     file = tmp_path / "home" / "sessions.json"
     assert cookie
     file.chmod(0o644)
@@ -80,7 +89,7 @@ def test_a_file_that_others_can_read_or_that_is_broken_logs_nobody_in(tmp_path: 
 def test_a_session_ends_with_its_time_and_with_a_log_out(logins: Logins, clock: Clock) -> None:
     ended: list[str] = []
     logins.on_end.append(ended.append)
-    first, second = (logins.redeem(logins.new_key()) for _ in range(2))
+    first, second = cookie_of(logins), cookie_of(logins)
     assert first and second
     session = logins.find(first)
     assert session
@@ -95,5 +104,5 @@ def test_the_oldest_session_goes_when_there_are_many(logins: Logins, clock: Cloc
     cookies = []
     for _ in range(MAX_SESSIONS + 1):
         clock.now_s += 1
-        cookies.append(logins.redeem(logins.new_key()) or "")
+        cookies.append(cookie_of(logins))
     assert logins.find(cookies[0]) is None and logins.find(cookies[-1])

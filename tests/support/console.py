@@ -26,6 +26,7 @@ from playwright.async_api import (
     Locator,
     Page,
     Request,
+    StorageState,
     async_playwright,
     expect,
 )
@@ -144,7 +145,9 @@ async def person_at(
     theme: Theme = "light",
 ) -> AsyncIterator[Person]:
     """A browser of its own: no cookie, no storage and no page of anybody else."""
+    known = _logins.get(hub.link) if is_logged_in else None
     context = await browser.new_context(
+        storage_state=known,
         viewport={"width": size[0], "height": size[1]},
         locale=LOCALES[language],
         timezone_id="UTC",
@@ -157,25 +160,24 @@ async def person_at(
     problems = Problems()
     context.on("page", problems.watch)
     try:
-        if is_logged_in:
+        if is_logged_in and known is None:
             await log_in(context, hub)
         yield Person(hub, context, problems)
     finally:
         await context.close()
 
 
-_cookies: dict[str, list[Any]] = {}
-"""Of each link that was used: it is good once, its cookie for every browser of the tests."""
+_logins: dict[str, StorageState] = {}
+"""Of each link that was used, what the browser has from it: the link is good once, this for every browser of the
+tests."""
 
 
 async def log_in(context: BrowserContext, hub: ConsoleHub) -> None:
-    if hub.link not in _cookies:
-        page = await context.new_page()
-        await page.goto(hub.link)
-        await is_connected(page)
-        _cookies[hub.link] = await context.cookies()
-        await page.close()
-    await context.add_cookies(_cookies[hub.link])
+    page = await context.new_page()
+    await page.goto(hub.link)
+    await is_connected(page)
+    _logins[hub.link] = await context.storage_state()
+    await page.close()
 
 
 async def is_connected(page: Page) -> None:

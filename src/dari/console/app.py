@@ -1,19 +1,19 @@
 """The console's addresses beside `/mcp`: the page, its files, log-in and log-out, and the one WebSocket.
 
-Everything but log-in and files asks for the cookie. The Host must be a name of ours, and a WebSocket or a POST must
-come from our own origin: a page of somebody else cannot reach any of it. The cookie opens nothing at `/mcp`.
+Everything but log-in and files asks for the cookie, and the WebSocket for the page key as well: a subprotocol, since a
+page can set no other header there. The Host must be a name of ours, and a WebSocket or a POST must come from our own
+origin: a page of somebody else cannot reach any of it. The cookie opens nothing at `/mcp`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
-from dari.console.login import ConsoleSession, Logins
+from dari.console.login import SESSION_LIFETIME_S, ConsoleSession, Logins
 from dari.console.script_chunks import LANGUAGES
 from dari.console.static_files import StaticFile, encode_for, find_file, page_file
 from dari.daemon.caller_scopes import CallerIdentity
@@ -29,6 +29,9 @@ PAGES = frozenset(["", "servers", "tools", "traffic", "terminals", "knowledge", 
 COOKIE = "dari_console"
 LANGUAGE_COOKIE = "dari_language"
 LIVE_PATH = "/live"
+SUBPROTOCOL = "dari"
+"""What a page speaks on the WebSocket; its page key stands behind it in the list."""
+PAGE_KEY = b"x-dari-page-key"
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -82,7 +85,9 @@ class ConsoleApp:
             file = await asyncio.to_thread(find_file, path.removeprefix("/static/"))  # the first time it is made
             await _send_file(send, file, headers, method)
         elif path.strip("/").partition("/")[0] in PAGES:
-            if self._session(headers) is None:
+            session = self._session(headers)
+            # A page that gets no WebSocket asks here for the reason, and shows its key.
+            if session is None or (PAGE_KEY in headers and not session.accepts(headers[PAGE_KEY].decode("latin-1"))):
                 await _send_file(send, find_file("login.html"), headers, method, status=401)
             else:
                 page, is_plain = path.strip("/").partition("/")[0], scope["query_string"] == b"plain"
@@ -92,21 +97,24 @@ class ConsoleApp:
             await _say(send, 404, "not found")
 
     async def _log_in(self, scope: Scope, headers: Mapping[bytes, bytes], send: Send) -> None:
-        if refusal := await _refusal(scope):
+        key = parse_qs(scope["query_string"].decode("latin-1")).get("key", [""])[0]
+        # Only for a key that counts: to look for an agent reads every process, and any page can ask for this address.
+        if self._logins.knows(key) and (refusal := await _refusal(scope)):
             await _say(send, 403, refusal)
             return
-        key = parse_qs(scope["query_string"].decode("latin-1")).get("key", [""])[0]
-        cookie = self._logins.redeem(key) if scope["method"] == "GET" else None
-        if cookie is None:
+        given = self._logins.redeem(key) if scope["method"] == "GET" else None
+        if given is None:
             if self._session(headers) is not None:  # the link was used by this browser before
                 await _redirect(send, "/")
                 return
             _log.warning(format_event("console", "login_refused"))
             await _send_file(send, find_file("login.html"), headers, "GET", status=401)
             return
-        given = f"{self._cookie_name(headers)}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={30 * 24 * 3600}"
+        lasting = f"Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_LIFETIME_S:.0f}"
+        cookie = f"{self._cookie_name(headers)}={given.cookie}; {lasting}"
         _log.info(format_event("console", "login"))
-        await _redirect(send, "/", [(b"set-cookie", given.encode())])
+        # Behind the `#`: no server is sent it, and the page takes it out of its address at once.
+        await _redirect(send, f"/#{given.page_key}", [(b"set-cookie", cookie.encode())])
 
     async def _log_out(self, headers: Mapping[bytes, bytes], send: Send) -> None:
         session = self._session(headers)
@@ -125,6 +133,7 @@ class ConsoleApp:
         if (
             scope["path"] != LIVE_PATH
             or session is None
+            or not _has_page_key(scope, session)
             or not self._guard.allows_host(headers.get(b"host"))
             or not _is_same_origin(headers)
         ):
@@ -140,8 +149,9 @@ class ConsoleApp:
         await self._serve(receive, send, caller, session)
 
     def _session(self, headers: Mapping[bytes, bytes]) -> ConsoleSession | None:
-        found = _cookie(headers, self._cookie_name(headers))
-        return None if found is None else self._logins.find(found)
+        """Of any cookie of the name: another port of this host can set one like it, which must not log a person out."""
+        found = map(self._logins.find, _cookies(headers, self._cookie_name(headers)))
+        return next((session for session in found if session is not None), None)
 
     def _cookie_name(self, headers: Mapping[bytes, bytes]) -> str:
         """With the port: browsers send a cookie to every port of a host, and two hubs may run."""
@@ -149,17 +159,17 @@ class ConsoleApp:
         return f"{COOKIE}_{port}" if port.isdigit() else COOKIE
 
 
-def _cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
-    try:
-        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
-    except CookieError:
-        return None
-    return None if found is None else found.value
+def _cookies(headers: Mapping[bytes, bytes], name: str) -> Iterator[str]:
+    """The values of this name. Cookies of other programs on this host stand there too, in whatever form."""
+    for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+        given, _, value = pair.strip().partition("=")
+        if given == name:
+            yield value
 
 
 def _language(headers: Mapping[bytes, bytes]) -> str:
     """What the person chose in the page, or else the first language of the browser; English where we have neither."""
-    asked = (_cookie(headers, LANGUAGE_COOKIE), headers.get(b"accept-language", b"").decode("latin-1")[:2].lower())
+    asked = (*_cookies(headers, LANGUAGE_COOKIE), headers.get(b"accept-language", b"").decode("latin-1")[:2].lower())
     return next((one for one in asked if one in LANGUAGES), "en")
 
 
@@ -177,6 +187,11 @@ def _find_agent_behind(peer: Address, own: Address) -> str:
         return ""
     pid = tcp_peer_pid(peer, own)
     return "" if pid is None else find_agent(pid)  # a browser may hide its descriptors from processes of its own user
+
+
+def _has_page_key(scope: Scope, session: ConsoleSession) -> bool:
+    offered = scope["subprotocols"]
+    return len(offered) == 2 and offered[0] == SUBPROTOCOL and session.accepts(offered[1])
 
 
 def _is_same_origin(headers: Mapping[bytes, bytes]) -> bool:

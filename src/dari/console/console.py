@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from dari.console.app import ConsoleApp, Receive, Send
+from dari.console.app import SUBPROTOCOL, ConsoleApp, Receive, Send
 from dari.console.channel import ConsoleChannel
 from dari.console.live import Follow, Topics
 from dari.core.scopes import ALL_SCOPES, Grant
@@ -139,7 +139,7 @@ class WebConsole:
             del self._pages[page]
 
     async def _serve_page(self, receive: Receive, send: Send, caller: CallerIdentity) -> None:
-        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
 
         async def send_text(text: str) -> None:
             await send({"type": "websocket.send", "text": text})

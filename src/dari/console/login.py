@@ -1,13 +1,16 @@
-"""Who may open the console: a one-time key in a link, then a cookie.
+"""Who may open the console: a one-time key in a link, then a cookie and a page key.
 
-A key is made for a person (`dari up` prints a link, `dari console` opens one), works once and for ten minutes. The
-cookie that it is changed for lasts a month; the file of sessions holds hashes, so that it opens nothing by itself, and
-a hub that is started again still knows the pages that are open.
+A link's key is made for a person (`dari up` prints a link, `dari console` opens one), works once and for ten minutes.
+It is changed for two secrets that last a month. Browsers send a cookie to every port of a host, so any program that
+serves a page on this machine is given it; the page key stays in the storage of our own origin, and a script can read
+only that one. The live connection asks for both. The file of sessions holds hashes, so that it opens nothing by itself,
+and a hub that is started again still knows the pages that are open.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import secrets
 import time
 from collections.abc import Callable
@@ -25,11 +28,22 @@ MAX_SESSIONS = 64
 
 
 class ConsoleSession(Struct, frozen=True):
-    """A browser that has logged in. `id` is the hash of its cookie."""
+    """A browser that has logged in. `id` is the hash of its cookie, `page_key` that of its page key."""
 
     id: str
+    page_key: str
     created_unix: float
     expires_unix: float
+
+    def accepts(self, page_key: str) -> bool:
+        return hmac.compare_digest(_digest(page_key), self.page_key)
+
+
+class Admission(Struct, frozen=True):
+    """What a browser that logs in is given."""
+
+    cookie: str
+    page_key: str
 
 
 class Logins:
@@ -52,18 +66,23 @@ class Logins:
         self._keys[_digest(key)] = self._now() + KEY_LIFETIME_S
         return key
 
-    def redeem(self, key: str) -> str | None:
-        """The cookie of a new session; None when the key was used, has expired, or never was one."""
+    def knows(self, key: str) -> bool:
+        """Whether `redeem` would take it now."""
         self._forget_old()
-        if self._keys.pop(_digest(key), None) is None:
+        return _digest(key) in self._keys
+
+    def redeem(self, key: str) -> Admission | None:
+        """A new session; None when the key was used, has expired, or never was one."""
+        if not self.knows(key):
             return None
+        del self._keys[_digest(key)]
         while len(self._sessions) >= MAX_SESSIONS:
             self._drop(min(self._sessions.values(), key=lambda each: each.created_unix).id)
-        cookie, now = secrets.token_urlsafe(32), self._now()
-        session = ConsoleSession(_digest(cookie), now, now + SESSION_LIFETIME_S)
+        given, now = Admission(secrets.token_urlsafe(32), secrets.token_urlsafe(32)), self._now()
+        session = ConsoleSession(_digest(given.cookie), _digest(given.page_key), now, now + SESSION_LIFETIME_S)
         self._sessions[session.id] = session
         self._write()
-        return cookie
+        return given
 
     def find(self, cookie: str) -> ConsoleSession | None:
         """The session of a cookie; the look-up goes by its hash, so time tells nothing about other cookies."""

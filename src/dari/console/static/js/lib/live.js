@@ -7,6 +7,17 @@ const ASKS_NOTHING = {
   "io.modelcontextprotocol/clientCapabilities": {},
 };
 const RETRY_MS = [300, 700, 1500, 3000, 5000];
+const PAGE_KEY = "dari.pageKey";
+
+/** The log-in puts the page key behind the `#`; it belongs to this origin, which the cookie does not. */
+function pageKey() {
+  const given = location.hash.slice(1);
+  if (/^[\w-]{43}$/.test(given)) {
+    localStorage.setItem(PAGE_KEY, given);
+    history.replaceState(null, "", location.pathname + location.search);
+  }
+  return localStorage.getItem(PAGE_KEY);
+}
 
 export class ToolError extends Error {
   constructor({ code, name, message, hint }, result) {
@@ -48,7 +59,9 @@ class Live {
 
   connect() {
     clearTimeout(this.#timer);
-    const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}/live`);
+    const key = pageKey();
+    if (!key) return this.#setState("logged-out");
+    const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}/live`, ["dari", key]);
     this.#socket = socket;
     socket.onopen = () => this.#greet(socket);
     socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
@@ -94,7 +107,8 @@ class Live {
   async #reconnect() {
     // A page that was logged out gets no WebSocket, and no reason for it: ask for the page itself.
     try {
-      const answer = await fetch("/", { method: "HEAD", redirect: "manual" });
+      const headers = { "x-dari-page-key": localStorage.getItem(PAGE_KEY) };
+      const answer = await fetch("/", { method: "HEAD", redirect: "manual", headers });
       if (answer.status === 401) return this.#setState("logged-out");
     } catch {
       // The hub is down: the WebSocket tries again below.

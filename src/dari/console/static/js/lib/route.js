@@ -3,8 +3,17 @@
 export const route = { page: "home", path: [], query: new URLSearchParams() };
 const listeners = new Set();
 
+/** A link that somebody wrote by hand may have a % that stands for nothing. */
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function read() {
-  const [page = "", ...path] = location.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  const [page = "", ...path] = location.pathname.split("/").filter(Boolean).map(decode);
   route.page = page || "home";
   route.path = path;
   route.query = new URLSearchParams(location.search);
