@@ -257,3 +257,19 @@ def test_hostile_arguments_are_shown_as_they_are_and_cut() -> None:
     assert len(effect_line(approval({"command": "x " * 100_000}))) <= 301
     for arguments in (None, [], "text", 7, {}):
         assert effect_line(approval(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seen"),
+    [
+        ({"command": "ls" + " " * 5000 + "; rm -rf ~"}, "…"),
+        ({"command": "ls\nrm -rf ~"}, "ls ↵ rm -rf ~"),
+        ({"command": "ls\u2028rm -rf ~"}, "↵"),
+        ({"url": "https://example.com/", "command": "rm -rf ~"}, "rm -rf ~"),
+        ({"command": "a" * 299 + " ; rm"}, "…"),
+    ],
+)
+def test_the_line_of_a_list_hides_no_command_behind_spaces_lines_or_a_harmless_argument(
+    arguments: dict[str, Any], seen: str
+) -> None:
+    assert seen in effect_line(approval(arguments))

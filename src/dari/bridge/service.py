@@ -25,8 +25,8 @@ from dari.bridge.view import ServerView
 from dari.core.approval_service import ApprovalService
 from dari.core.approvals import FIRST_WAIT_S, LONG_WAIT_S, ApprovalQueue
 from dari.core.audit.log import AuditLog
-from dari.core.audit.redact import redact_value
 from dari.core.events import EventBus
+from dari.core.proposal_redaction import redact_proposal
 from dari.core.standing_approvals import FILE_NAME, StandingApprovals
 from dari.errors import Conflict
 from dari.paths import home as dari_home
@@ -143,7 +143,7 @@ class Bridge:
     def approvals(self) -> ApprovalQueue:
         first_wait_s, long_wait_s = self._waits_s
         return ApprovalQueue(
-            redact=redact_value,
+            redact=redact_proposal,
             first_wait_s=first_wait_s,
             long_wait_s=long_wait_s,
             standing=self.standing_approvals.find,

@@ -7,6 +7,7 @@ follow, no more; so the arguments themselves are always the last part, whole.
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -21,6 +22,7 @@ MAX_LINE_CHARS = 300
 MAX_DIFF_LINES = 5_000
 EffectKind = Literal["why", "command", "diff", "request", "file", "json"]
 
+_LINE_BREAK = re.compile(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 _COMMANDS = ("command", "cmd", "commands", "script", "code", "sql", "query", "expression", "keys", "text")
 _URLS = ("url", "uri", "endpoint")
 _BODIES = ("body", "data", "payload", "json")
@@ -52,8 +54,9 @@ def effect_parts(approval: Approval) -> list[EffectPart]:
 def effect_line(approval: Approval) -> str:
     """The effect in one line, for a list."""
     given = approval.arguments if isinstance(approval.arguments, dict) else {}
-    for part in (*_request(given), *_commands(given)):
-        return _line(part.text)
+    # All of them: an agent may add a harmless `url` to a call that runs a command.
+    if does := [part.text for part in (*_request(given), *_commands(given))]:
+        return _line(" · ".join(does))
     for part in () if approval.message else _files(given):
         return _line(f"{approval.name} {part.title}")
     return _line(approval.message or f"{approval.name} {_compact(approval.arguments)}")
@@ -130,9 +133,11 @@ def _part(kind: EffectKind, text: str, title: str = "") -> EffectPart:
 
 
 def _line(text: str) -> str:
-    """Hidden characters are the page's to show; here only what makes it long goes."""
-    line = " ".join(text[: MAX_LINE_CHARS * 4].split())
-    return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]}…"
+    """Hidden characters are the page's to show; here only what makes it long goes. A second line of a command is a
+    second command, and what was cut off may be behind many spaces: both are seen."""
+    line = " ".join(_LINE_BREAK.sub(" ↵ ", text[: MAX_LINE_CHARS * 4].strip()).split())
+    is_whole = len(text) <= MAX_LINE_CHARS * 4 and len(line) <= MAX_LINE_CHARS
+    return line if is_whole else f"{line[:MAX_LINE_CHARS]}…"
 
 
 def _json(value: Any) -> str:
