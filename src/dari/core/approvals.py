@@ -53,12 +53,15 @@ class ProposedCall(Struct, frozen=True, kw_only=True):
     client: str = ""
     message: str = ""
     """The effect in words; empty: the tool and its arguments say enough."""
+    identity: str = ""
+    """What runs behind the name of the server: another program may have the name tomorrow, or in another project."""
     asker_pid: int = 0
     """The process that will run the call; 0 for our own. An approval is good in that process alone."""
 
     @property
     def fingerprint(self) -> tuple[object, ...]:
-        return (self.session, self.who, self.server, self.tool, digest(self.arguments), self.message, self.asker_pid)
+        where = (self.server, self.identity, self.tool, self.asker_pid)
+        return (self.session, self.who, *where, digest(self.arguments), self.message)
 
 
 class Approval(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """Standing approvals: rules by which a call of one kind needs no further answer of a person.
 
 A rule is made from a call that waits, by the person who answers it with "always", and it always covers that call. It
-names server and tool, and says of the caller, of each argument and of the effect in words how a later call must agree:
+names server and tool (and, by a hash, the program or address behind the server's name), and says of the caller, of each
+argument and of the effect in words how a later call must agree:
 
     is      the very value; written down as its hash, since it may hold a secret
     like    a pattern: `*` stands for plain characters of one word, never for what a shell obeys, a space, an option at
@@ -27,8 +28,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import Struct
 
-from dari.core.audit.redact import redact_value
 from dari.core.jcs import digest
+from dari.core.proposal_redaction import redact_proposal
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.paths import private_dir, write_private
 
@@ -46,7 +47,7 @@ MAX_SHOWN_CHARS = 400
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MatchKind = Literal["is", "like", "any"]
 _PLAIN = re.compile(r"[\w./:@%+=,-]*")
-_WORD_START = re.compile(r"(?:^|[\s=:,'\"`(])$")
+_WORD_START = re.compile(r"(?:^|[\s=:,;|&<>'\"`({])$")
 
 
 class ArgumentMatch(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,6 +81,7 @@ class StandingRule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     server: str
     tool: str
+    identity: str = ""
     who: ArgumentMatch
     effect: ArgumentMatch
     arguments: dict[str, ArgumentMatch] = {}
@@ -92,7 +94,7 @@ class StandingRule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def covers(self, call: ProposedCall) -> bool:
         given = named_arguments(call.arguments)
         return (
-            (call.server, call.tool) == (self.server, self.tool)
+            (call.server, call.tool, call.identity) == (self.server, self.tool, self.identity)
             and given.keys() == self.arguments.keys()
             and self.who.accepts(call.who)
             and self.effect.accepts(call.message)
@@ -179,6 +181,7 @@ class StandingApprovals:
             id=PREFIX + secrets.token_hex(4),
             server=call.server,
             tool=call.tool,
+            identity=call.identity,
             who=_made("who", draft.who, call.who),
             effect=_made("effect", _follow_patterns(draft, given, call.message), call.message),
             arguments={
@@ -297,7 +300,7 @@ def _made(name: str, match: ArgumentMatch, value: object) -> ArgumentMatch:
 
 
 def _shown(value: object) -> str:
-    shown = redact_value(value)
+    shown = redact_proposal(value)
     text = shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dari.bridge.upstream.caller import Caller
-from dari.errors import Denied, NeedsApproval, NotFound
+from dari.core.scopes import ALL_SCOPES
+from dari.core.standing_approvals import RuleDraft
+from dari.daemon.caller_scopes import CallerIdentity, serve_caller
+from dari.errors import Denied, InvalidInput, NeedsApproval, NotFound
 from tests.support.bridge import ME, Place, lab, text_of
 from tests.support.lab import DEFAULT
 
@@ -116,6 +120,37 @@ async def test_a_call_named_in_confirm_waits_until_a_person_approves(tmp_path: P
         bridge.approvals.deny((await asked.get()).approval.id, by="ada", reason="not now")
         with pytest.raises(Denied, match=r"ada.*lab/greet"):
             await denied
+
+
+async def test_a_call_with_two_values_under_one_name_is_not_asked_about(tmp_path: Path) -> None:
+    """The person would be shown one of them, and the server might take the other."""
+    place = Place(tmp_path, lab(tmp_path, tools={"confirm": ["greet"]}))
+    async with place.bridge() as bridge:
+        server = bridge.view(place.around()).upstream("lab")
+        for arguments in (b'{"who":"a","who":"b"}', b'{"x":[{"who":"a","\\u0077ho":"b"}]}'):
+            with pytest.raises(InvalidInput, match="'who' twice"):
+                await server.call_tool("greet", arguments, Caller("agent", "s1", patience="short"))
+        assert not bridge.approvals.pending()
+
+
+async def test_a_rule_does_not_follow_the_name_of_a_server_to_another_program(tmp_path: Path) -> None:
+    caller = Caller("agent", "s1", patience="short")
+    place = Place(tmp_path, lab(tmp_path, tools={"confirm": ["greet"]}))
+    async with place.bridge() as bridge:
+        server = bridge.view(place.around()).upstream("lab")
+        with pytest.raises(NeedsApproval):
+            await server.call_tool("greet", b"{}", caller)
+        with serve_caller(CallerIdentity("cli", ALL_SCOPES, os.getpid(), is_vouched_for=True)):
+            waiting = bridge.approvals.pending()[0].id
+            bridge.approval_service.decide(waiting, approves=True, by="ada", rule=RuleDraft())
+        assert text_of(await server.call_tool("greet", b"{}", caller)) == "hello"
+        assert text_of(await server.call_tool("greet", b"{}", caller)) == "hello"
+    other = lab(tmp_path, tools={"confirm": ["greet"]})
+    other["args"] = [*other["args"], "--another"]
+    async with Place(tmp_path, other).bridge() as bridge:
+        assert bridge.standing_approvals.listed().rules
+        with pytest.raises(NeedsApproval):
+            await bridge.view(place.around()).upstream("lab").call_tool("greet", b"{}", caller)
 
 
 async def test_a_caller_without_patience_is_told_to_come_back(tmp_path: Path) -> None:

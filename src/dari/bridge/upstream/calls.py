@@ -6,6 +6,7 @@ pin → arguments → a person, where one is asked → audit log → limits → 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
@@ -25,7 +26,7 @@ from dari.core.audit.calls import outcome_of
 from dari.core.audit.log import AuditLog
 from dari.core.audit.record import Outcome
 from dari.core.pending import PendingResult
-from dari.errors import DariError, Denied, NotFound, TimedOut, Unavailable
+from dari.errors import DariError, Denied, InvalidInput, NotFound, TimedOut, Unavailable
 from dari.mcp.client.errors import NotSent, RemoteError
 from dari.rpc.codec import UNREADABLE, decode_any, encode
 from dari.text.invisible import may_contain_hidden
@@ -46,6 +47,7 @@ class UpstreamCalls:
     ) -> None:
         profile = target.profile
         self._id = profile.id
+        self._identity = target.memory_key
         self._mask = target.mask
         self._sessions = sessions
         self._lists = lists
@@ -198,9 +200,10 @@ class UpstreamCalls:
         call = ProposedCall(
             server=self._id,
             tool=tool.name,
-            arguments=decode_any(arguments),
+            arguments=_decode_unambiguous(arguments),
             who=caller.who,
             session=caller.session,
+            identity=self._identity,
         )
         wait_s = None if caller.patience == "long" else 0.0
         await self._approvals.ask(call, wait_s=wait_s, on_waiting=caller.on_waiting)
@@ -363,6 +366,24 @@ class UpstreamCalls:
 
 def _params(tool: UpstreamTool, arguments: bytes) -> bytes:
     return b'{"name":%b,"arguments":%b}' % (encode(tool.original), arguments)
+
+
+def _decode_unambiguous(arguments: bytes) -> object:
+    """The arguments as a person is shown them. The server reads the bytes themselves, and of two values under one name
+    it may take the other one."""
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise InvalidInput(
+                    f"the arguments name {name[:60]!r} twice", "name it once, with the value that is meant"
+                )
+            seen.add(name)
+
+    value = decode_any(arguments)
+    json.loads(arguments, object_pairs_hook=check)
+    return value
 
 
 def _may_repeat(error: BaseException | None, tool: UpstreamTool) -> bool:
