@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from dari.bridge.service import Bridge
 
 MAX_NAMES = 5
+ID_CHARS = 24
+"""An id stands for content that a stranger writes: of eight letters they could find another content with the same id,
+and have a person approve what that person did not see."""
 _SEE = "see dari approvals list"
 
 
@@ -68,7 +71,7 @@ class HeldPins:
 
     def _id(self, items: Iterable[HeldItem]) -> str:
         seen = sorted({(one.server, one.kind, one.name, one.digest) for one in items})
-        return self.prefix + digest([list(one) for one in seen])[:8]
+        return self.prefix + digest([list(one) for one in seen])[:ID_CHARS]
 
     def _entry(self, items: list[HeldItem]) -> Approval:
         server = items[0].server
@@ -146,7 +149,7 @@ class UntrustedFiles:
     def _entry(self, file: _ProjectFile) -> Approval:
         changes = {"changes": list(file.state.changes)} if file.state.changes else {}
         return Approval(
-            id=self.prefix + digest([str(file.path.resolve()), file.sha256])[:8],
+            id=self.prefix + digest([str(file.path.resolve()), file.sha256])[:ID_CHARS],
             server="",
             tool="",
             arguments={"file": str(file.path), "sha256": file.sha256, "state": file.state.state, **changes},

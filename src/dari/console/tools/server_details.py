@@ -215,7 +215,7 @@ class ServerDetailTools:
                 one.was,
                 one.since,
                 one.rejected_by,
-                diff(*pins.contents(one))[:MAX_DIFF_LINES],
+                _cut(diff(*pins.contents(one))),
             )
             for one in pins.held(server)
         ]
@@ -255,6 +255,14 @@ class ServerDetailTools:
 
     def _pin_name(self, name: str) -> str:
         return pin_name(name, find_listed(self._view, name))
+
+
+def _cut(lines: list[str]) -> list[str]:
+    """What is left out is said: a person must not approve a text whose end they cannot know of."""
+    if len(lines) <= MAX_DIFF_LINES:
+        return lines
+    left = len(lines) - MAX_DIFF_LINES
+    return [*lines[:MAX_DIFF_LINES], f"! {left} more lines are not shown here; see all of them: dari approvals show"]
 
 
 def _server_tool(item: dict[str, Any], shown: str, state: Literal["on", "off", "held"], needs: bool) -> ServerTool:
