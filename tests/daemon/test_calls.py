@@ -13,6 +13,7 @@ import pytest
 from dari.daemon.caller_scopes import CallerIdentity, current_caller, pass_on_call_of
 from dari.daemon.client import DaemonClient
 from dari.daemon.errors import NotAPerson, ScopeRequired
+from dari.daemon.lock import FileLock
 from dari.daemon.methods import Method
 from dari.daemon.paths import DaemonPaths
 from dari.daemon.protocol import MAX_LINE_BYTES
@@ -264,19 +265,25 @@ async def test_sixteen_megabytes_travel_in_one_line(run_dir: Path) -> None:
         assert await connection.ended()
 
 
-async def test_a_daemon_that_passes_a_call_on_says_whose_it_is_and_vouches_for_nobody(run_dir: Path) -> None:
+async def test_the_hub_says_whose_call_it_passes_on_and_nobody_else_is_believed(run_dir: Path) -> None:
     seen: list[CallerIdentity | None] = []
 
     async def look(_: dict[str, object]) -> object:
         seen.append(current_caller())
         return {}
 
+    hub = DaemonPaths("bridge", lock_name="host.lock")
+    Path(hub.lock_text).parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(hub.lock_text)
     async with DaemonServer(DaemonPaths("demo", run_dir), [Method("demo.look", "read", look)]):
         async with DaemonClient(DaemonPaths("demo", run_dir), "mcp", keep=True) as client:
-            await client.call("demo.look")
             with pass_on_call_of("mcp@work-laptop:Cursor"):
                 await client.call("demo.look")
+                assert lock.try_acquire()
+                await client.call("demo.look")
+            await client.call("demo.look")
         async with session(run_dir) as connection:
             await connection.ask({**PING, "method": "demo.look", "for": {"is_vouched_for": True}})
-    assert [each.acts_for for each in seen if each] == ["", "mcp@work-laptop:Cursor", ""]
+        lock.release()
+    assert [each.acts_for for each in seen if each] == ["", "mcp@work-laptop:Cursor", "", ""]
     assert not any(each.is_vouched_for for each in seen if each)

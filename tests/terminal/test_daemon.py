@@ -1,4 +1,4 @@
-"""Where the daemon lives."""
+"""Where the daemon lives, and whom its records name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dari.terminal.daemon import name_typist
 from dari.terminal.paths import CruxPaths
+from dari.terminal.take_over import Typist, name_agent
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -32,3 +34,9 @@ def test_a_daemon_is_started_with_the_settings_of_who_starts_it(monkeypatch: pyt
     monkeypatch.setenv("CRUX_CONFIG", "/etc/mine/crux.toml")
     words = CruxPaths.of_environment().command()
     assert words[-5:] == ["serve", "--socket", "/run/me/crux/mcp.sock", "--config", "/etc/mine/crux.toml"]
+
+
+def test_an_agent_that_calls_itself_a_person_is_an_agent_in_the_records() -> None:
+    assert name_typist(Typist("person", "ann", "console")) == "ann@console"
+    assert name_typist(name_agent("mcp:ann@console")) == "mcp:ann@console"
+    assert name_typist(name_agent("mcp@work-laptop:ann@console")) == "mcp@work-laptop:ann@console"

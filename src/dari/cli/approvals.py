@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import getpass
 import sys
 import time
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from dari.core.approval_service import ApprovalList, ApprovalService
 from dari.core.approvals import Approval
 from dari.core.hub_client import hub_approvals
 from dari.core.standing_approvals import ArgumentMatch, RuleDraft, StandingRule, describe_rule
+from dari.daemon.person import user_name
 from dari.errors import Conflict, InvalidInput, NotFound, Unavailable
 from dari.text.sanitize import escape_hidden
 
@@ -110,13 +110,13 @@ async def _run(arguments: argparse.Namespace) -> int:
         try:
             if arguments.always and arguments.verb == "approve":
                 rule = _draft(arguments)
-                if not _agrees(await hub.preview_rule(id, rule, _person()), arguments.yes):
+                if not _agrees(await hub.preview_rule(id, rule, user_name()), arguments.yes):
                     raise InvalidInput("no rule was made", f"approve this one call: dari approvals approve {id}")
-                done = await hub.approve(id, False, _person(), rule)
+                done = await hub.approve(id, False, user_name(), rule)
             elif arguments.verb == "approve":
-                done = await hub.approve(id, arguments.for_session, _person())
+                done = await hub.approve(id, arguments.for_session, user_name())
             else:
-                done = await hub.deny(id, arguments.reason, _person())
+                done = await hub.deny(id, arguments.reason, user_name())
         except Conflict as error:  # answered before: the id is wrong, as one that nobody asked for is
             raise InvalidInput(error.message, error.hint) from error
         lines = [f"{done.state}: {_effect(done)}"]
@@ -126,7 +126,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 async def _rules(hub: ApprovalService, arguments: argparse.Namespace) -> int:
     if arguments.verb == "forget":
-        rule = await hub.forget_rule(arguments.id, _person())
+        rule = await hub.forget_rule(arguments.id, user_name())
         line = f"taken back: {one_line(describe_rule(rule))}"
         _show(msgspec.to_builtins(rule) if arguments.json else None, [line])
         return 0
@@ -211,10 +211,3 @@ def _show(payload: object, lines: Sequence[str]) -> None:
         return
     for line in lines:
         print(line)
-
-
-def _person() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "a person"

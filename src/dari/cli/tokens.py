@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import getpass
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeVar
@@ -18,6 +17,7 @@ from dari.cli.kit.table import format_table
 from dari.core.hub_client import hub_client
 from dari.core.scopes import ALL_SCOPES, MCP_SCOPES, READ
 from dari.daemon.caller_scopes import require_person, serve_own_process
+from dari.daemon.person import user_name
 from dari.daemon.stub import make_stub
 from dari.errors import InvalidInput, Unavailable
 from dari.transport.token_service import TokenEntry, TokenSecret, TokenService
@@ -73,7 +73,7 @@ async def _run(arguments: argparse.Namespace, output: Output) -> int:
         found = await _do(lambda tokens: tokens.list_tokens())
         output.show(found, _lines(found.entries))
     elif arguments.verb == "revoke":
-        gone = await _do(lambda tokens: tokens.revoke(name, _person()), f"revoking the token of {name}")
+        gone = await _do(lambda tokens: tokens.revoke(name, user_name()), f"revoking the token of {name}")
         output.show(gone, [f"revoked: {gone.name}"])
     else:
         made = await _do(lambda tokens: _secret(tokens, arguments), f"the token of {name}")
@@ -83,10 +83,10 @@ async def _run(arguments: argparse.Namespace, output: Output) -> int:
 
 async def _secret(tokens: TokenService, arguments: argparse.Namespace) -> TokenSecret:
     if arguments.verb == "create":
-        return await tokens.create(arguments.name, arguments.read_only, _person())
+        return await tokens.create(arguments.name, arguments.read_only, user_name())
     if arguments.verb == "rotate":
-        return await tokens.rotate(arguments.name, _person())
-    return await tokens.show(arguments.name, _person())
+        return await tokens.rotate(arguments.name, user_name())
+    return await tokens.show(arguments.name, user_name())
 
 
 async def _do(work: Callable[[TokenService], Awaitable[T]], for_person: str = "") -> T:
@@ -118,10 +118,3 @@ def _may(scopes: list[str]) -> str:
 
 def _day(unix: float) -> str:
     return datetime.fromtimestamp(unix).strftime("%Y-%m-%d %H:%M") if unix else "-"
-
-
-def _person() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "a person"

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cache
 
 from dari.daemon.agent_hosts import AgentHosts, runs
 from dari.daemon.ancestry import Process, ancestors, read_proc
@@ -31,6 +32,17 @@ _DAEMONS = ("dari.cli.cruxd", "dari.cli.crabd", "dari.cli.kebabd")
 
 AGENT_HOSTS = AgentHosts()
 """Those that this process has seen."""
+
+
+@cache
+def user_name() -> str:
+    """The person whose processes these are, as records and panes name them."""
+    import getpass  # seldom needed, and slow to import
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "a person"
 
 
 def find_agent(pid: int | None, started: str | None = None) -> str:

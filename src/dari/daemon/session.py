@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from msgspec import Raw, Struct
 
+from dari.daemon.agent_hosts import hub_pid
 from dari.daemon.caller_scopes import CallerIdentity, require_person, serve_caller
 from dari.daemon.errors import DaemonError, ErrorCode, NotAPerson, ScopeRequired, to_daemon_error
 from dari.daemon.methods import Method, params_reader
@@ -41,6 +42,7 @@ Identify = Callable[[PeerCredentials], str | None]
 WhileConnected = Callable[[Coroutine[Any, Any, object]], Awaitable[object]]
 
 MAX_CLIENT_CHARS = 200
+"""Of the client that the hub passes a call on for. Nobody else is believed: rules and records go by that name."""
 _read_handshake = params_reader(HandshakeParams)
 
 
@@ -123,7 +125,7 @@ class DaemonSession:
         method = self._allowed(name, params)
         assert self._claims is not None
         peer, scopes = self._peer, frozenset(self._claims.scopes)
-        client = acts_for[:MAX_CLIENT_CHARS] if isinstance(acts_for, str) else ""
+        client = acts_for[:MAX_CLIENT_CHARS] if isinstance(acts_for, str) and peer.pid == hub_pid() else ""
         with serve_caller(CallerIdentity(self._claims.aud, scopes, peer.pid, peer.started, acts_for=client)):
             try:
                 if method.needs_person:

@@ -22,6 +22,7 @@ from dari.terminal.paths import NAME, CruxPaths
 if TYPE_CHECKING:
     from dari.core.audit.writer import RecordWriter
     from dari.terminal.multiplexer import Change, Multiplexer
+    from dari.terminal.take_over import Typist
 
 DEFAULT_IDLE_S = 600.0
 STOP_S = 2.0
@@ -110,6 +111,13 @@ async def _terminal(paths: CruxPaths, options: CruxOptions, lifetime: Lifetime) 
         await multiplexer.end_all()
 
 
+def name_typist(typist: Typist) -> str:
+    """A person as `ann@console`; an agent as other records have it, since it may call itself `ann@console`."""
+    if typist.kind == "agent":
+        return f"mcp@{typist.name}:{typist.place}" if typist.place else f"mcp:{typist.name}"
+    return f"{typist.name}@{typist.place}" if typist.place else typist.name
+
+
 def record_typed(multiplexer: Multiplexer, log: RecordWriter) -> Callable[[], None]:
     """Record the lines that people enter in panes; calls of agents are recorded as calls. Returns what stops it."""
     import msgspec
@@ -123,7 +131,7 @@ def record_typed(multiplexer: Multiplexer, log: RecordWriter) -> Callable[[], No
         typists = multiplexer.panes[change.pane_id].commands.find(change.event.command_id).typists
         if any(each.kind == "person" for each in typists):
             typed = {"pane_id": change.pane_id, "command": change.event.command[:MAX_TYPED_CHARS]}
-            who = " + ".join(f"{each.name}@{each.place}" if each.place else each.name for each in typists)
+            who = " + ".join(map(name_typist, typists))
             log.call("crux", "typed", "ok", part="crux", who=who, arguments=msgspec.json.encode(typed))
 
     return multiplexer.changes.subscribe(hear)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache
 from typing import Literal
 
 from msgspec import Struct
 
 from dari.daemon.caller_scopes import client_of_call, current_caller
+from dari.daemon.person import user_name
 from dari.errors import Conflict
 from dari.text.sanitize import escape_hidden
 
@@ -32,29 +32,20 @@ class Typist(Struct, frozen=True):
 
 
 def typist_of_call(is_person: Callable[[], bool]) -> Typist:
-    """Who makes the present call. `is_person` is asked for callers that could be either."""
+    """Who makes the present call. `is_person` is asked for callers that could be either: the token of the console is a
+    file too, and whatever runs as this user can read it, so its holder must be a hub that no agent started."""
     caller = current_caller()
-    if caller is None or caller.principal == "mcp" or (caller.principal != "app" and not is_person()):
+    if caller is None or caller.principal == "mcp" or not is_person():
         return name_agent(client_of_call() or ("" if caller is None else caller.acts_for))
     return Typist("person", user_name(), _PLACES.get(caller.principal, caller.principal))
 
 
 def name_agent(who: str) -> Typist:
     """`mcp@token:Name` by the name of its token, which is proved, and by its own name without one."""
-    _, at, rest = who.partition("@")
-    token, _, name = rest.partition(":") if at else ("", "", who.partition(":")[2])
+    holder, _, name = who.partition(":")  # first: an `@` behind it is the client's own word
+    token = holder.partition("@")[2]
     shown, beside = (escape_hidden(each, one_line=True) for each in (token or name, name if token else ""))
     return Typist("agent", shown or "agent", beside)
-
-
-@cache
-def user_name() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "person"
 
 
 class InputControl:
@@ -92,6 +83,8 @@ class InputControl:
         return taker
 
     def hand_back(self) -> None:
+        """For the person who calls: an agent waits."""
+        self.check()
         if self._holder is not None:
             self._holder = None
             self._on_change()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from dari.daemon.caller_scopes import CallerIdentity, pass_on_call_of, serve_caller
+from dari.daemon.person import user_name
 from dari.daemon.tokens import APP
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
 from dari.terminal import take_over
 from dari.terminal.api.watch import TypedPiece
+from dari.terminal.take_over import Typist
 from dari.terminal.viewers.pane_screen import CommandBlock
 from tests.support.terminal_service import House, house_in
 
@@ -22,8 +25,15 @@ ENTER = TypedPiece(key="Enter")
 
 @contextmanager
 def by_person() -> Iterator[None]:
-    """As the hub calls for a page."""
-    with serve_caller(CallerIdentity("app", frozenset(APP.scopes), None)):
+    """As the hub calls for a page: a process that no agent started."""
+    with serve_caller(CallerIdentity("app", frozenset(APP.scopes), os.getpid(), is_vouched_for=True)):
+        yield
+
+
+@contextmanager
+def by_thief() -> Iterator[None]:
+    """A program in a pane that has read the token of the console; the kernel says which process it is."""
+    with serve_caller(CallerIdentity("app", frozenset(APP.scopes), 2**22 + 1)):
         yield
 
 
@@ -60,7 +70,7 @@ async def test_a_person_takes_over_types_and_hands_back_and_agents_are_refused_m
                 assert "taken pane 1 over" in error.value.message
                 assert "handed back" in error.value.hint
         assert "by-hand" in (await house.service.screen.get_output(pane)).text
-        assert (await house.service.screen.get_pane_state(pane)).taken_over_by == take_over.user_name()
+        assert (await house.service.screen.get_pane_state(pane)).taken_over_by == user_name()
         with by_person():
             await watch.hand_back(pane)
         with pass_on_call_of("mcp:claude"):
@@ -96,11 +106,34 @@ async def test_nothing_is_typed_by_a_page_that_has_not_taken_over(tmp_path: Path
             await house.service.watch.use_mouse(pane, "press", "left", 0, 0)
 
 
+def test_a_client_does_not_get_the_name_of_a_token_by_calling_itself_so() -> None:
+    assert take_over.name_agent("mcp:x@claude-code") == Typist("agent", "x@claude-code")
+    assert take_over.name_agent("mcp@claude-code:x") == Typist("agent", "claude-code", "x")
+
+
 async def test_an_agent_cannot_take_over(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         pane = (await house.service.panes.spawn_pane()).id
         with serve_caller(CallerIdentity("mcp", frozenset(("read", "control")), None)), pytest.raises(Conflict):
             await house.service.watch.take_over(pane)
+
+
+async def test_the_consoles_token_alone_makes_nobody_a_person(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        watch, pane = house.service.watch, (await house.service.panes.spawn_pane()).id
+        with by_thief(), pytest.raises(Conflict, match="an agent cannot"):
+            await watch.take_over(pane)
+        with by_person():
+            await watch.take_over(pane)
+        with by_thief():
+            for refused in (
+                watch.type_pieces(pane, [TypedPiece(text="x")]),
+                watch.hand_back(pane),
+                house.service.panes.close_pane(pane),
+            ):
+                with pytest.raises(Conflict, match="taken pane 1 over"):
+                    await refused
+        assert (await house.service.screen.get_pane_state(pane)).taken_over_by
 
 
 async def test_a_pane_that_nobody_types_in_is_handed_back_by_itself(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,6 +20,7 @@ from dari.core.standing_approvals import (
     named_arguments,
 )
 from dari.core.tool import tool
+from dari.daemon.person import user_name
 from dari.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -215,10 +215,7 @@ def _effect_of(approval: Approval) -> str:
 
 def person_name() -> str:
     """Who answers at the page: the user whose hub it is."""
-    try:
-        return f"{getpass.getuser()} (console)"
-    except (OSError, KeyError):
-        return "a person (console)"
+    return f"{user_name()} (console)"
 
 
 def _type_of(value: Any) -> str:
