@@ -9,7 +9,7 @@ import pytest
 from dari.core.audit.log import AuditLog
 from dari.core.audit.query import query
 from dari.daemon.stub import iter_exposed
-from dari.errors import Conflict, NotFound
+from dari.errors import Conflict, NotFound, Unavailable
 from dari.transport.client_tokens import TokenStore
 from dari.transport.token_service import TokenService
 
@@ -75,6 +75,25 @@ async def test_every_change_and_every_look_at_a_secret_is_recorded_without_it(tm
     assert events == [("ann", f"token {verb}", "cursor") for verb in ("created", "shown", "rotated", "revoked")]
     written = "".join(path.read_text() for path in audit.directory.glob("*.jsonl"))
     assert not any(secret in written for secret in secrets)
+
+
+async def test_no_secret_is_given_out_that_cannot_be_recorded_and_one_can_be_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = AuditLog(tmp_path / "audit", batch_s=0.001)
+    tokens = service(tmp_path, audit)
+    made = await tokens.create("cursor")
+
+    def full() -> None:
+        raise Unavailable("the audit log cannot be written", "free disk space")
+
+    monkeypatch.setattr(audit, "check", full)
+    for refused in (tokens.create("codex"), tokens.show("cursor"), tokens.rotate("cursor")):
+        with pytest.raises(Unavailable):
+            await refused
+    assert TokenStore(tmp_path / "tokens.json").get("cursor").secret == made.secret
+    assert (await tokens.revoke("cursor")).name == "cursor"
+    audit.close()
 
 
 def test_only_the_list_is_for_everybody() -> None:

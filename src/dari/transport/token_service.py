@@ -78,6 +78,7 @@ class TokenService:
 
     @expose("tokens.create", ADMIN, needs_person=True)
     async def create(self, name: str, read_only: bool = False, by: str = "") -> TokenSecret:
+        self._check_recorded()
         scopes = frozenset({READ}) if read_only else MCP_SCOPES
         made = await asyncio.to_thread(self._store.create, name, scopes)
         self._record("token created", name, by, scopes=sorted(scopes))
@@ -85,6 +86,7 @@ class TokenService:
 
     @expose("tokens.show", ADMIN, needs_person=True)
     async def show(self, name: str, by: str = "") -> TokenSecret:
+        self._check_recorded()
         if name != SHARED:
             shown = _secret_of(await asyncio.to_thread(self._store.get, name))
         else:
@@ -95,6 +97,7 @@ class TokenService:
     @expose("tokens.rotate", ADMIN, needs_person=True)
     async def rotate(self, name: str, by: str = "") -> TokenSecret:
         """A new secret. Sessions, streams and calls of the old one end within half a second."""
+        self._check_recorded()
         if name != SHARED:
             made = _secret_of(await asyncio.to_thread(self._store.rotate, name))
         else:
@@ -133,6 +136,11 @@ class TokenService:
         if not secret:
             raise NotFound(f"{self.shared_path} holds no token", "`dari up` makes one; `dari doctor` checks it")
         return secret
+
+    def _check_recorded(self) -> None:
+        """No secret is given out without a record. To take one away works always."""
+        if (audit := self._audit()) is not None:
+            audit.check()
 
     def _record(self, event: str, name: str, by: str, **detail: Any) -> None:
         if (audit := self._audit()) is not None:
