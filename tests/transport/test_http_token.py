@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dari.errors import Failed
+from dari.paths import write_private
 from dari.transport import token_file
 from dari.transport.token_file import TokenFile, make_token
 from tests.support.transports import Rig, logged, running
@@ -131,3 +133,25 @@ async def test_a_rotated_file_that_others_can_read_is_not_trusted(tmp_path: Path
 
 def test_a_token_never_begins_with_a_dash_which_a_command_takes_for_an_option() -> None:
     assert not any(make_token().startswith("-") for _ in range(2000))
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.chmod(0o644), lambda path: path.write_text("\n")])
+def test_a_token_file_that_counts_no_more_ends_what_it_opened_once(
+    tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
+    token, ended = TokenFile(tmp_path / "mcp.token"), []
+    token.on_rotated = lambda: ended.append(token.path.name)
+    token.refresh()
+    assert not ended
+    secret = token.path.read_bytes()
+    spoil(token.path)
+    token.refresh()
+    token.refresh()
+    assert ended == ["mcp.token"]
+    token.path.unlink(missing_ok=True)
+    write_private(token.path, secret)
+    token.refresh()
+    assert ended == ["mcp.token"]
+    write_private(token.path, b"another\n")
+    token.refresh()
+    assert len(ended) == 2

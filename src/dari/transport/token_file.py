@@ -45,7 +45,8 @@ class TokenFile:
         self.used_s = 0.0
         """By the clock of the requests; 0: not since the start."""
         self.on_rotated: Callable[[], None] = lambda: None
-        """Called when another token has taken the place of one that counted."""
+        """Called when one that counted counts no more: another has taken its place, or its file is gone or not ours
+        alone. What it opened ends."""
         try:
             if not path.exists():
                 make_dirs(path.parent)
@@ -84,6 +85,9 @@ class TokenFile:
             self._token, self._stamp = b"", None
         except Failed as error:
             _log.error(format_event("http", "token", f"{error.message}; hint: {error.hint}"))
+        if not self._token and self._last_good:
+            self._last_good = b""
+            self.on_rotated()
 
     def _read(self) -> None:
         info = os.stat(self.path)
