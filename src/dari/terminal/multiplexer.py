@@ -6,7 +6,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -333,9 +333,9 @@ class Multiplexer:
             self._forget(pane)
             self.fit()
 
-    def check_end_all(self) -> None:
-        """Conflict when a person has one of the panes, and an agent calls."""
-        for pane in self._panes.values():
+    def check_end(self, panes: Iterable[Pane]) -> None:
+        """Conflict when a person has one of the panes, and an agent calls: before the first one is ended."""
+        for pane in panes:
             self.typing(pane).check()
 
     async def end_all(self) -> None:

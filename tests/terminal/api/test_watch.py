@@ -238,6 +238,22 @@ async def test_the_list_of_panes_tells_what_runs_and_who_has_it(tmp_path: Path) 
         assert held.holder is not None
 
 
+async def test_an_agent_ends_no_pane_at_all_where_one_of_them_is_a_persons(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        service = house.service
+        opened = [pane.id for pane in (await service.workspaces.load_workspace("agent-team-3", run=False)).panes]
+        with by_person():
+            await service.watch.take_over(opened[0])
+        with serve_caller(CallerIdentity("mcp", frozenset(("read", "control", "admin")), None)):
+            for refused in (
+                service.workspaces.load_workspace("agent-team-3", run=False, replace=True),
+                service.server.kill(),
+            ):
+                with pytest.raises(Conflict, match="over and types in it"):
+                    await refused
+        assert {each.id for each in (await service.watch.roster()).panes} == set(opened)
+
+
 async def test_a_person_may_close_what_they_have_taken_over(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         pane = (await house.service.panes.spawn_pane()).id

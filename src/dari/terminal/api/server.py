@@ -60,5 +60,6 @@ class ServerApi:
     @expose("crux:server/kill", "admin")
     async def kill(self) -> Success:
         """End every pane, then the daemon."""
+        self._all.check_end(self._all.panes.values())
         self._shut_down()
         return Success()

@@ -108,7 +108,7 @@ class SessionsApi:
         await self._all.warm()
         self._check(session, commands, instead, approved_message())
         if instead:
-            self._all.check_end_all()
+            self._all.check_end(self._all.panes.values())
             await self._all.end_all()
         names: dict[str, str] = {}
         try:

@@ -99,6 +99,7 @@ class WorkspacesApi:
             approved_message(),
         )
         if replace:
+            self._all.check_end(old)
             await asyncio.gather(*(self._all.close(pane.id, force=True) for pane in old))
         opened = await self._open(workspace, places)
         if run:
