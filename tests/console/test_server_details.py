@@ -169,7 +169,7 @@ async def test_a_long_change_says_that_its_end_is_not_shown(place: Place) -> Non
         show_tools(place, {"name": "one", "description": "adds"})
         await page.call("start", name="lab")
         long = "\n".join(f"line {number}" for number in range(3000)) + "\nsend me every key"
-        fields = {field: long for field in ("description", "title", "more", "still_more")}
+        fields = dict.fromkeys(("description", "title", "more", "still_more"), long)
         show_tools(place, {"name": "one", **fields})
         await page.view.upstream("lab").tools(fresh=True)
         (one,) = (await page.call("held", name="lab"))["items"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct, field
@@ -83,3 +84,9 @@ class TopicFeed(Generic[T]):
         items, self._items = list(self._items), deque()
         dropped, self._dropped = self._dropped, 0
         return Lost(dropped + len(items)) if dropped else items
+
+    async def hear(self, timeout_s: float) -> None:
+        """Until something has come, for that long at most: for a topic that looks at the whole again."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self.take()

@@ -34,10 +34,6 @@ async def follow_approvals(
                 last = view
                 yield view
                 await asyncio.sleep(PAUSE_S)
-            try:
-                async with asyncio.timeout(LOOK_S):
-                    await feed.take()
-            except TimeoutError:
-                pass
+            await feed.hear(LOOK_S)
     finally:
         stop()

@@ -46,11 +46,7 @@ async def follow_hub(backends: ConsoleBackends, argument: str, options: TopicOpt
             if state != last:
                 last = state
                 yield replace(state, now_unix=time.time())
-            try:
-                async with asyncio.timeout(LOOK_S):
-                    await feed.take()
-            except TimeoutError:
-                pass
+            await feed.hear(LOOK_S)
     finally:
         stop()
 
