@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -14,9 +15,12 @@ import pytest
 from dari.console import channel
 from dari.console.backends import ConsoleBackends
 from dari.console.channel import MAX_TOPICS, ConsoleChannel
-from dari.console.console import GRANT
+from dari.console.console import GRANT, WebConsole
 from dari.console.live import Lost, TopicFeed, TopicOptions, Topics
+from dari.console.login import ConsoleSession
 from dari.core.registry import Registry
+from dari.core.scopes import ALL_SCOPES
+from dari.daemon.caller_scopes import CallerIdentity
 from dari.errors import Unavailable
 from dari.mcp.server import Info, Server
 from tests.support.waiting import turn_until
@@ -190,3 +194,28 @@ async def test_a_page_that_never_reads_is_ended_with_all_that_it_follows(monkeyp
         await page.close()
         assert ended == ["a"]
         assert not page.channel._server.sessions
+
+
+class Console(WebConsole):
+    """Whose pages talk to a server without tools."""
+
+    def _open_endpoint(self) -> Any:
+        return SimpleNamespace(server=Server(Registry(), Info("test", "1")))
+
+
+async def test_a_page_that_stays_open_ends_with_its_session() -> None:
+    backends = SimpleNamespace(logins=SimpleNamespace(on_end=[]), activity=SimpleNamespace(start=lambda: None))
+    console = Console(cast(ConsoleBackends, backends), cast(Any, None))
+    sent: list[str] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        raise AssertionError("a browser that says nothing")
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message["type"])
+
+    session = ConsoleSession("id", "key", 0.0, time.time() + 0.05)
+    async with asyncio.timeout(20):
+        await console._serve(receive, send, CallerIdentity("app", ALL_SCOPES, None), session)
+    assert sent == ["websocket.accept", "websocket.close"]

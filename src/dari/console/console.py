@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -128,11 +129,11 @@ class WebConsole:
         await self._backends.children.close()
 
     async def _serve(self, receive: Receive, send: Send, caller: CallerIdentity, session: ConsoleSession) -> None:
-        """One page, from the acceptance of its WebSocket to its end."""
+        """One page, from the acceptance of its WebSocket to its end, or to that of the session."""
         page = asyncio.get_running_loop().create_task(self._serve_page(receive, send, caller))
         self._pages[page] = session.id
         try:
-            await asyncio.wait({page})
+            await asyncio.wait({page}, timeout=max(0.0, session.expires_unix - time.time()))
         finally:
             page.cancel()
             await asyncio.gather(page, return_exceptions=True)
