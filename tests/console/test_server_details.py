@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dari.console.topics.servers import follow_servers
 from dari.core.audit.query import query
 from dari.core.scopes import ALL_SCOPES, MCP_SCOPES
 from dari.daemon.caller_scopes import limit_scopes, serve_own_process
@@ -196,13 +197,13 @@ async def test_an_agent_decides_nothing_even_through_this_tool(place: Place) -> 
 
 async def test_the_log_tells_starts_failures_and_stderr_also_after_the_end(place: Place) -> None:
     async with servers_page(place) as page:
-        assert await page.call("logs", name="lab") == {"lines": []}
+        assert await page.log("lab") == []
         await page.call("start", name="lab")
         upstream = page.view.upstream("lab")
         with pytest.raises(Exception, match="ended"):
             await upstream.call_tool("die", b"{}", ME)
         await until(lambda: upstream.status().failures)
-        lines = (await page.call("logs", name="lab"))["lines"]
+        lines = await page.log("lab")
         assert [line["level"] for line in lines if line["source"] == "event"][:3] == ["starting", "started", "ready"]
         assert any(line["level"] == "backoff" and "exit status 7" in line["text"] for line in lines)
         assert any(line["source"] == "stderr" and line["text"] == "I cannot go on" for line in lines)
@@ -215,17 +216,17 @@ async def test_a_secret_that_a_server_prints_is_not_in_its_log(place: Place) -> 
     async with servers_page(place) as page:
         await page.call("start", name="lab")
         report = await page.call("test", name="lab")
-        lines = (await page.call("logs", name="lab"))["lines"]
+        lines = await page.log("lab")
     assert "very-secret" not in json.dumps([report, lines]) and "<secret>" in json.dumps(lines)
 
 
 async def test_memory_and_processor_time_of_what_runs(place: Place) -> None:
     async with servers_page(place) as page:
-        assert await page.call("usage") == {"servers": {}}
+        assert (await page.followed(follow_servers)).get("usage", {}) == {}
         await page.call("start", name="lab")
         page.bridge.usage._last_s = 0.0
-        (sample,) = (await page.call("usage"))["servers"]["lab"]
+        (sample,) = (await page.followed(follow_servers))["history"]["lab"]
         assert sample["memory_bytes"] > 1_000_000 and sample["processes"] >= 1 and sample["cpu_percent"] >= 0
         await page.call("stop", name="lab")
         page.bridge.usage._last_s = 0.0
-        assert await page.call("usage") == {"servers": {}}
+        assert (await page.followed(follow_servers)).get("usage", {}) == {}

@@ -52,7 +52,7 @@ async def test_a_server_that_ends_at_once_says_why_on_its_stderr(place: Place) -
         assert not report["ok"] and report["steps"][-1]["status"] == "failed" and report["stderr"]
         with pytest.raises(DariError):
             await page.call("start", name="crashing")
-        assert any(line["source"] == "stderr" for line in (await page.call("logs", name="crashing"))["lines"])
+        assert any(line["source"] == "stderr" for line in await page.log("crashing"))
 
 
 async def test_a_server_that_says_nothing_is_given_up_after_its_time(place: Place) -> None:

@@ -11,7 +11,9 @@ import msgspec
 
 from dari.bridge.service import Bridge
 from dari.console.backends import ConsoleBackends
+from dari.console.live import Follow, TopicOptions
 from dari.console.tools.server_import import server_toolkits
+from dari.console.topics.servers import follow_server_log
 from dari.core.context import Context
 from dari.core.scopes import ALL_SCOPES, Grant
 from dari.core.tool import tools_of
@@ -60,6 +62,16 @@ class ServersPage:
         tool = self._tools[f"dari_servers_{method}"]
         found = await tool.run(msgspec.json.encode(arguments), self.context)
         return msgspec.json.decode(msgspec.json.encode(found))
+
+    async def followed(self, follow: Follow, argument: str = "") -> Any:
+        """The first event of a topic as the page reads it: the whole state."""
+        events = follow(self.backends, argument, TopicOptions())
+        found = await anext(events)
+        await events.aclose()  # type: ignore[attr-defined]
+        return msgspec.json.decode(msgspec.json.encode(found))
+
+    async def log(self, name: str) -> list[dict[str, Any]]:
+        return list((await self.followed(follow_server_log, name))["lines"])
 
     async def card(self, name: str) -> dict[str, Any]:
         listed = await self.call("list")

@@ -38,7 +38,6 @@ def console_toolkits(backends: ConsoleBackends, registry: Registry) -> Iterable[
     from dari.console.tools.connect import ConnectTools
     from dari.console.tools.crab_endpoint import CrabEndpointTools
     from dari.console.tools.doctor import DoctorTools
-    from dari.console.tools.hub import ConsoleHubTools
     from dari.console.tools.knowledge import KnowledgeFolderTools
     from dari.console.tools.policies import PolicyTools
     from dari.console.tools.proxy import ProxyPageTools
@@ -48,7 +47,6 @@ def console_toolkits(backends: ConsoleBackends, registry: Registry) -> Iterable[
     from dari.console.tools.tool_origins import ToolOriginTools
     from dari.console.tools.traffic import TrafficPageTools
 
-    yield ConsoleHubTools(backends)
     yield DoctorTools(backends)
     yield ApprovalTools(backends)
     yield AuditTools(backends)

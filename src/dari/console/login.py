@@ -95,10 +95,6 @@ class Logins:
             self._drop(id)
             self._write()
 
-    def sessions(self) -> list[ConsoleSession]:
-        self._forget_old()
-        return sorted(self._sessions.values(), key=lambda each: each.created_unix, reverse=True)
-
     def _drop(self, id: str) -> None:
         del self._sessions[id]
         for tell in self.on_end:

@@ -38,10 +38,6 @@ class ProcessView(Struct, frozen=True, kw_only=True):
     cpu_s: float
 
 
-class ProcessList(Struct, frozen=True):
-    processes: list[ProcessView]
-
-
 class ActivityTools:
     """Tools named `dari_activity_<name>`."""
 
@@ -66,11 +62,6 @@ class ActivityTools:
             raise Unavailable("this hub records nothing", "start it with its audit log")
         await asyncio.to_thread(index.open)
         return index.calls(minutes, steps, group_by, who, part, agents_only=agents_only)
-
-    @tool(scope=ADMIN, read_only=True, output="as_is", is_recorded=False)
-    async def processes(self) -> ProcessList:
-        """List the hub, the daemons and the servers it runs with memory and processor time of each."""
-        return ProcessList(await list_processes(self._backends))
 
 
 async def list_processes(backends: ConsoleBackends) -> list[ProcessView]:

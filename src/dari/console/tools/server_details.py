@@ -1,4 +1,4 @@
-"""The page's Servers, part two: Test Connection, tools on and off, changes to approve, logs and resources of one."""
+"""The page's Servers, part two: Test Connection, tools on and off, changes to approve of one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from dari.bridge.decisions import Decisions
 from dari.bridge.trust.diff_text import diff
 from dari.bridge.trust.items import ItemKind
 from dari.bridge.trust.pin_store import HeldItem, PinDecision
-from dari.bridge.upstream.journal import LogLine
 from dari.bridge.upstream.resolved import pin_name
 from dari.bridge.upstream.tool_view import ConfirmPatterns
-from dari.bridge.usage import UsageSample
 from dari.console.server_cards import find_listed, find_running
 from dari.console.tools.servers import Name, ServerTools
 from dari.core.context import Context
@@ -28,7 +26,6 @@ from dari.errors import InvalidInput, NotFound
 if TYPE_CHECKING:
     from dari.console.backends import ConsoleBackends
 
-MAX_LOG_LINES = 400
 MAX_DIFF_LINES = 1000
 MAX_DESCRIPTION_CHARS = 500
 STEPS = {"stdio": 7, "http": 6}
@@ -101,14 +98,6 @@ class SeenItem(Struct, frozen=True):
 
 class DecisionReply(Struct, frozen=True):
     items: int
-
-
-class ServerLog(Struct, frozen=True):
-    lines: list[LogLine]
-
-
-class UsageReply(Struct, frozen=True):
-    servers: dict[str, list[UsageSample]]
 
 
 class ServerDetailTools:
@@ -238,20 +227,6 @@ class ServerDetailTools:
             one = held[item.kind, item.name]
             seen.append(HeldItem(server, one.profile, item.kind, item.name, item.digest, one.reason, "", "", one.since))
         return DecisionReply(Decisions(self._bridge, "console").decide_on(seen, approves=approve))
-
-    @tool(scope=ADMIN, read_only=True)
-    async def logs(
-        self, name: Name, limit: Annotated[int, Meta(ge=1, le=MAX_LOG_LINES, description="Newest lines")] = 200
-    ) -> ServerLog:
-        """Return what happened to a server lately: starts, restarts, failures, its log messages and its stderr."""
-        upstream = find_running(self._bridge, find_listed(self._view, name))
-        return ServerLog([] if upstream is None else upstream.journal.lines(limit))
-
-    @tool(scope=ADMIN, read_only=True)
-    async def usage(self) -> UsageReply:
-        """Return memory and processor time of the servers that run on this machine, a short history of each."""
-        newest = self._bridge.usage.sample()
-        return UsageReply({name: self._bridge.usage.history(name) for name in newest})
 
     def _pin_name(self, name: str) -> str:
         return pin_name(name, find_listed(self._view, name))

@@ -12,7 +12,6 @@ from msgspec import Struct
 from dari.bridge.upstream.journal import LogLine
 from dari.bridge.usage import UsageSample
 from dari.console.server_cards import ServerCard, find_listed, find_running, list_cards
-from dari.console.tools.server_details import MAX_LOG_LINES
 
 if TYPE_CHECKING:
     from dari.console.backends import ConsoleBackends
@@ -22,6 +21,7 @@ TICK_S = 2.0
 """How often files are looked at and processes measured while a page follows."""
 MIN_PAUSE_S = 0.1
 LOG_TICK_S = 0.5
+MAX_LOG_LINES = 400
 _NOTHING = object()
 
 
