@@ -70,9 +70,14 @@ export function keyed(parent, items, keyOf, make, update = () => {}) {
 
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
 
-/** A foreign name as one line a person can trust: what is invisible or turns the direction around is spelled out. */
+const spellOut = (text) => text.replace(HIDDEN, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+
+/** A foreign text of several lines as a person can trust it: what is invisible or turns the direction around is spelled out. */
+export const cleanLines = (text) => spellOut(String(text ?? "").replaceAll("\t", "  "));
+
+/** A foreign name, likewise, in one line. */
 export function cleanText(text, limit = 300) {
-  const shown = String(text ?? "").replace(/[\n\t]+/g, " ").replace(HIDDEN, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+  const shown = spellOut(String(text ?? "").replace(/[\n\t]+/g, " "));
   return shown.length > limit ? `${shown.slice(0, limit)}…` : shown;
 }
 

@@ -265,7 +265,7 @@ function sessionsView(signal) {
       if (!value.sessions.length) return replace(el, emptyState({ icon: "audit", title: t("audit.noSessions"), body: t("audit.noSessions.body"), action: h("a", { class: "btn", href: "/" }, t("audit.connect")) }));
       replace(el, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("audit.tab.sessions") }, h("table", { class: "table", "aria-label": t("audit.tab.sessions") },
         h("thead", {}, h("tr", {}, ["who", "part", "calls", "failed", "tokens", "began", "last"].map((one) => h("th", { scope: "col", class: [["calls", "failed", "tokens"].includes(one) && "num", ["part", "tokens", "began"].includes(one) && "wide-only"] }, t(`audit.${one}`))))),
-        h("tbody", {}, value.sessions.map((one) => h("tr", { data: { session: one.session } },
+        h("tbody", {}, value.sessions.map((one) => h("tr", { data: { session: cleanText(one.session) } },
           h("td", {}, h("a", { href: `/audit?session=${encodeURIComponent(one.session)}` }, cleanText(one.who || one.session, 80))), h("td", { class: "wide-only" }, h("span", { class: "row wrap" }, one.parts.map((part) => badge(part)))),
           h("td", { class: "num" }, count(one.calls)), h("td", { class: "num" }, count(one.failed)), h("td", { class: "num wide-only" }, count(one.tokens)), h("td", { class: "wide-only" }, when(one.first_unix)), h("td", {}, when(one.last_unix))))))));
     } catch (error) {

@@ -141,7 +141,7 @@ export function agentsCard() {
       const head = ["home.agent", "home.agent.token", "home.agent.sessions", "home.agent.calls", "home.agent.first", "home.agent.last"];
       replace(body, h("table", { class: "table", "aria-labelledby": "home-agents" },
         h("thead", {}, h("tr", {}, head.map((key, at) => h("th", { scope: "col", class: ["", "wide-only", "num wide-only", "num", "wide-only", ""][at] }, t(key))))),
-        h("tbody", {}, clients.map((one) => h("tr", { data: { who: one.who } },
+        h("tbody", {}, clients.map((one) => h("tr", { data: { who: cleanText(one.who) } },
           h("th", { scope: "row" }, h("span", { class: "row" }, dot(one.sessions ? "ok" : "off", t(one.sessions ? "home.agent.here" : "home.agent.away")), h("bdi", {}, cleanText(one.name, 60) || t("home.agent.unnamed")))),
           h("td", { class: "wide-only" }, one.client ? badge(one.client, "ok") : h("span", { class: "muted" }, t("home.agent.nobody"))),
           h("td", { class: "num wide-only" }, count(one.sessions)), h("td", { class: "num" }, count(one.calls)),

@@ -1,6 +1,6 @@
 // Knowledge: search and ask with passages that open at their line, documents and ingest, health of the index.
 
-import { cleanText, h, icon, replace } from "../lib/dom.js";
+import { cleanLines, cleanText, h, icon, replace } from "../lib/dom.js";
 import { addTexts, t } from "../lib/i18n.js";
 import { bytes, count, duration, when } from "../lib/format.js";
 import { keys } from "../lib/keys.js";
@@ -126,14 +126,15 @@ function hitLink(hit) {
 /** The passage with its matches marked; places are counted in characters, not in units of UTF-16. */
 export function marked(snippet, highlights) {
   const characters = Array.from(snippet);
+  const part = (from, to) => cleanLines(characters.slice(from, to).join(""));
   const parts = [];
   let at = 0;
   for (const [from, to] of highlights) {
     if (from < at || to > characters.length) continue;
-    parts.push(characters.slice(at, from).join(""), h("mark", {}, characters.slice(from, to).join("")));
+    parts.push(part(at, from), h("mark", {}, part(from, to)));
     at = to;
   }
-  return [...parts, characters.slice(at).join("")];
+  return [...parts, part(at)];
 }
 
 const lineText = (from, to) => t(from === to ? "kb.line" : "kb.lines", { from, to });
@@ -182,7 +183,7 @@ function drawPassage(reader, fetched) {
 
 function lines(text, citation, isPassage) {
   const first = (citation.line_start ?? citation.start ?? 1) - 1;
-  return h("ol", { style: { "--first": String(first) } }, text.split("\n").map((line) => h("li", isPassage ? { data: { state: "passage" } } : {}, h("bdi", {}, line))));
+  return h("ol", { style: { "--first": String(first) } }, text.split("\n").map((line) => h("li", isPassage ? { data: { state: "passage" } } : {}, h("bdi", {}, cleanLines(line)))));
 }
 
 function showAsk(panel, signal) {
@@ -240,14 +241,14 @@ function drawAnswer(el, said, took) {
   const known = new Map(said.citations.map((one) => [one.marker, one]));
   const parts = said.answer.split(/(\[#\d{1,3}\])/).map((part) => {
     const cited = known.get(part);
-    return cited?.chunk_id ? h("a", { href: `/knowledge?chunk=${encodeURIComponent(cited.chunk_id)}`, title: cleanText(cited.citation.uri) }, part) : part;
+    return cited?.chunk_id ? h("a", { href: `/knowledge?chunk=${encodeURIComponent(cited.chunk_id)}`, title: cleanText(cited.citation.uri) }, part) : cleanLines(part);
   });
   replace(el, h("div", { class: "row wrap" }, badge(t(said.grounded ? "kb.grounded" : "kb.ungrounded"), said.grounded ? "ok" : "warn"),
     h("span", { class: "muted small" }, t("kb.by", { model: cleanText(said.model.id), time: duration(took) })), copyButton(() => said.answer)),
     h("p", { class: "kb-answer" }, h("bdi", {}, parts)), said.hint ? h("p", { class: "muted" }, cleanText(said.hint)) : null,
     said.citations.length ? h("h2", {}, t("kb.sources")) : null,
     said.citations.map((one) => h("a", { class: "kb-hit", href: one.chunk_id ? `/knowledge?chunk=${encodeURIComponent(one.chunk_id)}` : "/knowledge" },
-      h("strong", {}, one.marker), " ", cleanText(one.citation.path), " ", place(one.citation), one.quote ? h("p", {}, h("bdi", {}, one.quote)) : null)));
+      h("strong", {}, one.marker), " ", cleanText(one.citation.path), " ", place(one.citation), one.quote ? h("p", {}, h("bdi", {}, cleanLines(one.quote))) : null)));
 }
 
 function showDocuments(panel, signal) {

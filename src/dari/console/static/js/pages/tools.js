@@ -1,6 +1,6 @@
 // Tools, resources and prompts of every server: try them as an agent would.
 
-import { cleanText, h, icon, replace } from "../lib/dom.js";
+import { cleanLines, cleanText, h, icon, replace } from "../lib/dom.js";
 import { count, duration, when } from "../lib/format.js";
 import { addTexts, t, text } from "../lib/i18n.js";
 import { keys } from "../lib/keys.js";
@@ -246,7 +246,7 @@ function mountTools(body, signal) {
         entry.title ? h("p", {}, h("bdi", {}, cleanText(entry.title))) : null,
         entry.own === entry.name ? null : h("p", { class: "muted small mono" }, cleanText(entry.name)),
         entry.problem ? h("p", { class: "notice warn" }, t(`tools.problem.${entry.problem}`)) : null,
-        entry.description ? h("p", { class: "tools-about", dir: "auto", tabindex: "0" }, cleanLines(entry.description)) : null,
+        entry.description ? h("p", { class: "tools-about", dir: "auto", tabindex: "0" }, cleanLines(entry.description.slice(0, 8000))) : null,
         isForeign ? h("p", { class: "notice", data: { state: "from-link" } }, icon("info"), " ", t("tools.fromLink")) : null,
       ),
       runner.el,
@@ -362,14 +362,6 @@ function readArgs(text) {
     return undefined;
   }
 }
-
-/** Several lines of a server's text: the invisible spelled out, line ends kept. */
-const cleanLines = (value) =>
-  value
-    .slice(0, 8000)
-    .split("\n")
-    .map((line) => cleanText(line, 2000))
-    .join("\n");
 
 function schemas(tool) {
   const fold = (key, schema) => {

@@ -1,21 +1,16 @@
 // The exact effect of a call, part by part. Nothing in it can hide: invisible characters and turned text are spelled out.
 
-import { cleanText, h } from "../lib/dom.js";
+import { cleanLines, cleanText, h } from "../lib/dom.js";
 import { t } from "../lib/i18n.js";
 import { copyButton } from "./widgets.js";
 
 const MAX_LINES = 2000;
 
-/** A text of several lines as a person may trust it. */
-export function cleanLines(text) {
-  return String(text).split("\n").map((line) => cleanText(line, 20000));
-}
-
 export function effectView(parts) {
   const isAlone = parts.every((one) => one.kind === "json");
   return parts.map((one) => {
     const label = [t(`effect.${one.kind}`), one.title ? h("code", { class: "ellipsis" }, cleanText(one.title)) : null];
-    const body = one.kind === "why" ? h("p", {}, cleanLines(one.text).join("\n")) : one.text ? lines(one) : null;
+    const body = one.kind === "why" ? h("p", {}, cleanLines(one.text)) : one.text ? lines(one) : null;
     const cut = one.is_cut ? h("p", { class: "badge warn" }, t("effect.cut")) : null;
     if (one.kind === "json") return h("details", { class: "effect", open: isAlone, data: { kind: one.kind } }, h("summary", { class: "label" }, label), body, cut);
     return h("section", { class: "effect", data: { kind: one.kind } },
@@ -24,7 +19,7 @@ export function effectView(parts) {
 }
 
 function lines({ kind, text }) {
-  const all = cleanLines(text);
+  const all = cleanLines(text).split("\n");
   const shown = all.slice(0, MAX_LINES).map((line) => {
     const sign = kind === "diff" ? { "+": "add", "-": "del", "@": "at" }[line[0]] : null;
     return h("span", { class: sign ? `diff-${sign}` : null }, `${line}\n`);

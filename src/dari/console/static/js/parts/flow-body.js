@@ -1,6 +1,6 @@
 // A body by its type: JSON as a tree, forms and events as lists, pictures, bytes, and everything else as text.
 
-import { cleanText, h, icon, replace } from "../lib/dom.js";
+import { cleanLines, cleanText, h, icon, replace } from "../lib/dom.js";
 import { bodyKind, hexRows, parseEvents } from "../lib/flow-rows.js";
 import { bytes } from "../lib/format.js";
 import { t } from "../lib/i18n.js";
@@ -127,11 +127,6 @@ function hex(data, total) {
   const text = hexRows(data).map((row) => row.join("  ")).join("\n");
   const note = data.length < total ? h("p", { class: "muted" }, t("traffic.body.part", { shown: bytes(data.length), total: bytes(total) })) : null;
   return h("div", { class: "stack" }, h("pre", { class: "hex", tabindex: "0", "aria-label": t("traffic.body") }, text), note);
-}
-
-/** Text of others with its lines, and what would hide or turn it spelled out. */
-export function cleanLines(text) {
-  return text.split("\n").map((line) => cleanText(line.replaceAll("\t", "  "), Infinity)).join("\n");
 }
 
 export function pairs(rows) {

@@ -1,12 +1,12 @@
 // One request beside the table: overview, request, response, messages. Secrets are hidden until a person asks for them.
 
-import { cleanText, h, icon, replace } from "../lib/dom.js";
+import { cleanLines, cleanText, h, icon, replace } from "../lib/dom.js";
 import { headerPairs, ID } from "../lib/flow-rows.js";
 import { bytes, dateTime, duration } from "../lib/format.js";
 import { onLanguage, t } from "../lib/i18n.js";
 import { live } from "../lib/live.js";
 import { setQuery } from "../lib/route.js";
-import { bodyView, cleanLines, pairs } from "./flow-body.js";
+import { bodyView, pairs } from "./flow-body.js";
 import { toast, toastError } from "./toast.js";
 import { badge, copyButton, copyText, emptyState, tabs } from "./widgets.js";
 

@@ -1,10 +1,9 @@
 // One record of the audit log: as a row of a table, on a timeline, and whole with its links.
 
-import { cleanText, h } from "../lib/dom.js";
+import { cleanLines, cleanText, h } from "../lib/dom.js";
 import { bytes, clock, dateTime, duration } from "../lib/format.js";
 import { t } from "../lib/i18n.js";
 import { badge, copyButton } from "./widgets.js";
-import { cleanLines } from "./effect-view.js";
 
 export const OUTCOMES = { ok: "ok", tool_error: "bad", error: "bad", denied: "bad", timed_out: "warn", limited: "warn", held: "warn", cancelled: "" };
 const HELPED = new Set(["denied", "held", "timed_out", "limited", "error", "tool_error", "cancelled"]);
@@ -71,7 +70,7 @@ function jumps(one) {
 export function recordDetail({ record: one, prev, hash, line }) {
   const fact = (label, value) => (value ? h("div", { class: "row" }, h("dt", { class: "muted" }, t(label)), h("dd", { class: "ellipsis" }, value)) : null);
   const block = (label, text) => h("section", { class: "stack tight" }, h("div", { class: "row" }, h("h3", { class: "grow" }, t(label)), copyButton(text)),
-    h("pre", { class: "code audit-json", tabindex: "0", role: "region", "aria-label": t(label) }, cleanLines(text).join("\n")));
+    h("pre", { class: "code audit-json", tabindex: "0", role: "region", "aria-label": t(label) }, cleanLines(text)));
   return [
     h("div", { class: "row wrap" }, h("h2", { class: "grow mono" }, `${one.n} · `, recordTitle(one)), outcomeBadge(one)),
     one.error ? h("p", { class: "error" }, cleanText(one.error, 1000)) : null,

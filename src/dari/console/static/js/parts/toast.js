@@ -1,6 +1,6 @@
 // Short news at the corner; read aloud by screen readers, with an undo where one is possible.
 
-import { h } from "../lib/dom.js";
+import { cleanLines, h } from "../lib/dom.js";
 import { t } from "../lib/i18n.js";
 
 const SHOWN_MS = 6000;
@@ -21,5 +21,5 @@ export function toast(message, { kind = "info", undo } = {}) {
 /** What went wrong, with the next step. */
 export function toastError(error) {
   if (error?.name === "AbortError" || error?.name === "connection_lost") return;
-  toast(error?.hint ? `${error.message} – ${error.hint}` : String(error?.message || error), { kind: "bad" });
+  toast(cleanLines(error?.hint ? `${error.message} – ${error.hint}` : String(error?.message || error)), { kind: "bad" });
 }
