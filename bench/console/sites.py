@@ -163,7 +163,8 @@ def all_bytes(site: Site) -> int:
     address = urlsplit(site.url)
     styles = [path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.css")]
     names = ["icon.svg", *styles, *(f"en/{name}" for name in chunk_names())]
-    headers = {"Accept-Encoding": "br", "Cookie": "; ".join(f"{one['name']}={one['value']}" for one in site.cookies)}
+    cookies = [] if site.login is None else site.login.get("cookies", [])
+    headers = {"Accept-Encoding": "br", "Cookie": "; ".join(f"{one['name']}={one['value']}" for one in cookies)}
     total = 0
     for path in ("/", *(f"/static/{version()}/{name}" for name in names)):
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=START_S)
