@@ -208,7 +208,7 @@ async def test_a_call_that_expires_leaves_the_queue(tmp_path: Path) -> None:
         page = follow_approvals(desk.backends, "", TopicOptions())
         async with aclosing(page):  # type: ignore[type-var]
             await anext(page)
-            await desk.waits(lifetime_s=0.3)
+            await desk.waits(lifetime_s=3.0)
             assert len((await anext(page)).waiting) == 1
             view = await anext(page)
             assert view.waiting == [] and view.answered[0].state == "expired"
