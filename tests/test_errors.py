@@ -67,3 +67,11 @@ def test_a_file_name_that_is_no_utf_8_can_be_told(kind: str) -> None:
     assert error.message.encode().decode() == r"no file 'caf\udce9'"
     assert error.hint.encode().decode() == r"look for 'caf\udce9'"
     assert classes()[kind]("다리").message == "다리"
+
+
+@pytest.mark.parametrize("kind", sorted(classes()))
+def test_a_whole_file_given_as_a_name_does_not_make_a_message_of_its_size(kind: str) -> None:
+    error = classes()[kind](f"there is no file {'한' * 200_000!r}, check it", "y" * 200_000)
+    assert len(error.message) <= errors.MAX_MESSAGE_CHARS and len(error.hint) <= errors.MAX_MESSAGE_CHARS
+    assert error.message.startswith("there is no file '한") and error.message.endswith("한', check it")
+    assert " characters left out) " in error.message

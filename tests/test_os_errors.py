@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from dari.core.tool import tool
 from dari.errors import Conflict, DariError, Denied, Failed, InvalidInput, NotFound, Unavailable
 from dari.mcp.error_mapping import to_dari_error
 from dari.os_errors import describe_os_error, from_os_error, name_file_in_errors
-from dari.paths import write_private
+from dari.paths import make_dirs, write_private
 
 REFUSALS = [
     (errno.ENOSPC, Failed),
@@ -161,3 +162,22 @@ def test_a_command_whose_output_cannot_be_written_says_so_without_a_traceback(wo
     assert done.returncode not in (0, 120)
     assert "the disk is full\nhint: " in done.stderr
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+def test_a_read_only_place_is_answered_with_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "x"))
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    with pytest.raises(Failed) as caught:
+        make_dirs(tmp_path / "x")
+    assert "read-only" in caught.value.message and "DARI_HOME" in caught.value.hint
+
+
+def test_a_log_on_a_full_disk_loses_its_line_and_prints_no_traceback() -> None:
+    program = (
+        "import logging; from dari.log import configure_logging; configure_logging(); "
+        "log = logging.getLogger('dari'); log.addHandler(logging.FileHandler('/dev/full')); log.info('a line')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr.count("\n") == 1 and done.stderr.endswith("INFO a line\n"), done.stderr

@@ -32,6 +32,9 @@ __all__ = [
     "Unavailable",
 ]
 
+MAX_MESSAGE_CHARS = 4_000
+_HEAD_CHARS, _TAIL_CHARS = 3_000, 800
+
 
 class DariError(Exception):
     """A failure with a stable code, the fact that was wrong, and the next step.
@@ -57,7 +60,13 @@ class DariError(Exception):
 
 
 def _tellable(text: str) -> str:
-    """A file name outside UTF-8 reaches Python with lone surrogates, which JSON cannot carry: escape them."""
+    """Short enough to read, and without lone surrogates, which JSON cannot carry: a file name outside UTF-8 has them.
+
+    A message names the value that was wrong, and a value may be a whole file that was given as a name.
+    """
+    if len(text) > MAX_MESSAGE_CHARS:
+        left_out = len(text) - _HEAD_CHARS - _TAIL_CHARS
+        text = f"{text[:_HEAD_CHARS]} … ({left_out:,} characters left out) … {text[-_TAIL_CHARS:]}"
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -16,6 +16,7 @@ def configure_logging(level: str = "info") -> None:
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
+    logging.raiseExceptions = False  # a log on a full disk loses its line; a traceback would stand among the others
 
 
 def format_event(transport: str, name: str, detail: str = "") -> str:

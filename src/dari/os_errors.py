@@ -15,13 +15,14 @@ from dari.errors import Conflict, DariError, Denied, Failed, InvalidInput, NotFo
 
 DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _ROOM = "free some space (`df -h` shows where), then try again"
+_WRITABLE = "name a place that can be written to; DARI_HOME=/some/folder moves what Dari keeps"
 _OWNER = "check its owner and mode, or name another place"
 
 _ROWS: dict[int, tuple[type[DariError], str, str]] = {
     errno.ENOSPC: (Failed, "the disk is full", _ROOM),
     errno.EDQUOT: (Failed, "the disk is full: your quota is used up", _ROOM),
     errno.EFBIG: (Failed, "the disk is full: a file may not grow further", f"{_ROOM}; `ulimit -f` has the limit"),
-    errno.EROFS: (Failed, "the file system is read-only", "name a place that can be written to"),
+    errno.EROFS: (Failed, "the file system is read-only", _WRITABLE),
     errno.EIO: (Failed, "the disk reports an error", "check the disk; the system's log has details"),
     errno.EACCES: (Denied, "permission denied", _OWNER),
     errno.EPERM: (Denied, "operation not permitted", _OWNER),
@@ -76,7 +77,9 @@ def describe_os_error(error: OSError) -> str:
 
 
 def suggest_next_step(error: OSError, otherwise: str) -> str:
-    """The next step: room on a full disk, else what the caller knows."""
+    """The next step: room on a full disk, another place than a read-only one, else what the caller knows."""
+    if error.errno == errno.EROFS:
+        return _WRITABLE
     return _ROOM if error.errno in DISK_FULL_ERRNOS else otherwise
 
 

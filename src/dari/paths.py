@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dari.errors import Denied, Failed, InvalidInput
 from dari.home import crux_run_dir, home_dir, runtime_dir
-from dari.os_errors import DISK_FULL_ERRNOS, describe_os_error, name_file_in_errors
+from dari.os_errors import describe_os_error, name_file_in_errors, suggest_next_step
 
 FileId = tuple[int, int]
 
@@ -91,7 +91,7 @@ def make_dirs(path: Path, mode: int = 0o700) -> None:
         except FileExistsError:
             pass  # another process of ours was faster; the caller checks what is there now
         except OSError as error:
-            hint = "free some space" if error.errno in DISK_FULL_ERRNOS else "check who owns its parent"
+            hint = suggest_next_step(error, "check who owns its parent")
             raise Failed(f"cannot make {level}: {describe_os_error(error)}", hint) from error
 
 

@@ -57,8 +57,8 @@ def test_a_wrong_word_is_refused_with_2_and_names_the_right_ones(
 ) -> None:
     assert exit_code(*arguments) == 2
     shown = capsys.readouterr().err
-    assert shown.startswith("usage: dari")
-    assert "error:" in shown
+    assert shown.startswith("error: argument ") and "choose from" in shown
+    assert "\nhint: " in shown and "--help" in shown
 
 
 @pytest.mark.parametrize("port", ["65536", "-1", "http", "1.5", "", "９", "9" * 5000])

@@ -40,7 +40,7 @@ WRONG: list[tuple[str, Any, str]] = [
         {"tree": {"name": "a", "children": [{"name": "b", "children": [{"name": 3}]}]}},
         "argument 'tree.children[0].children[0].name' is 3: expected str, got int",
     ),
-    ("kit_choice", {"kind": "c"}, "argument 'kind' is \"c\": invalid enum value 'c'"),
+    ("kit_choice", {"kind": "c"}, "argument 'kind' is \"c\": invalid enum value"),
     ("kit_choice", {"kind": "a", "either": 1.5}, "argument 'either' is 1.5: expected int | str | null, got float"),
     ("kit_choice", {"kind": "a", "pair": [1]}, "argument 'pair' is [1]: expected array of length 2"),
     ("kit_table", {"rows": {"a": ["x"]}}, "argument 'rows[...][0]' is not valid: expected int, got str"),
@@ -84,10 +84,18 @@ def test_an_unknown_member_of_a_struct_is_not_compared_with_the_tools_own_argume
     assert error.hint
 
 
-def test_a_long_value_is_cut() -> None:
-    error = complaint("kit_bounded", msgspec.json.encode({"count": "x" * 10_000}))
+@pytest.mark.parametrize(
+    "tool, arguments",
+    [
+        ("kit_bounded", {"count": "x" * 10_000}),
+        ("kit_choice", {"kind": "x" * 10_000}),
+        ("kit_plain", {"x" * 10_000: 1}),
+    ],
+)
+def test_a_long_value_or_name_is_cut(tool: str, arguments: dict[str, object]) -> None:
+    error = complaint(tool, msgspec.json.encode(arguments))
     assert len(error.message) < 150
-    assert "..." in error.message
+    assert "xxx" in error.message
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'{"text":"\xff"}', b'{"text":' + b"[" * 100_000, b"\xff"])

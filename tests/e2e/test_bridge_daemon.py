@@ -247,3 +247,12 @@ def wait_for_call() -> None:
     """Return when a call is under way."""
     while not calls_running():
         pass
+
+
+def test_a_hub_in_the_background_has_no_console_and_says_how_to_get_one(home: Path) -> None:
+    assert crewx("servers").returncode == 0  # which starts it
+    done = subprocess.run(
+        [sys.executable, "-m", "dari", "console", "--print"], capture_output=True, text=True, timeout=WITHIN_S
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "in the background" in done.stderr and "hint: run `dari up`" in done.stderr

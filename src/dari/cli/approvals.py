@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dari.cli.kit.program import ProgramParser
 from dari.cli.kit.table import format_table, one_line
 from dari.core.approval_service import ApprovalList, ApprovalService
 from dari.core.approvals import Approval
@@ -45,12 +46,11 @@ Rules: what --any and --like do not name must be the very same as in this call. 
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="dari approvals",
         description="What waits for a person (calls, changed servers, untrusted files): approve or deny it, in a "
         "terminal of your own.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "verb", choices=("list", "show", "approve", "deny", "rules", "forget"), nargs="?", default="list"

@@ -23,6 +23,7 @@ from dari.cli.audit_logs import (
     settle,
     waiting,
 )
+from dari.cli.kit.program import ProgramParser
 from dari.core.audit.files import Head
 from dari.core.audit.query import RecordFilter
 from dari.core.audit.record import AuditRecord, Outcome, RecordKind, encode
@@ -32,6 +33,7 @@ from dari.paths import home
 from dari.text.sanitize import escape_hidden
 
 WORDS = ("tail", "query", "show", "verify")
+WRONG_USE = 1
 PARTS = ("crab", "crux", "kebab", "crewx_tools", "bridge", "dari")
 BROKEN = 3
 MAX_PLACES = 20
@@ -58,12 +60,11 @@ _TORN_TRIES = 4
 _TORN_WAIT_S = 0.4
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def make_parser() -> ProgramParser:
+    parser = ProgramParser(
         prog="dari audit",
         description="Every tool call of every part and every decision of a person, in a chain of hashes.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("word", nargs="?", choices=WORDS, default="tail", help="default: %(default)s")
     parser.add_argument("number", nargs="?", type=_number, metavar="N", help="show: the number of the record")
@@ -89,14 +90,10 @@ def make_parser() -> argparse.ArgumentParser:
 def main(words: list[str]) -> int:
     """Exit 0; 1 for a wrong word or an unknown record; 3 for a log that is not whole."""
     parser = make_parser()
-    try:
-        arguments = parser.parse_args(words)
-    except SystemExit as ended:
-        return 1 if ended.code else 0
+    parser.exit_code = WRONG_USE
+    arguments = parser.parse_args(words)
     if (arguments.word == "show") != (arguments.number is not None):
-        parser.print_usage(sys.stderr)
-        print("error: show needs the number of a record, and only show takes one", file=sys.stderr)
-        return 1
+        parser.error("show needs the number of a record, and only show takes one")
 
     def find() -> list[Log]:
         return [Log(arguments.directory)] if arguments.directory else logs_in(home() / "bridge")

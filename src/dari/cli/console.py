@@ -7,10 +7,11 @@ import asyncio
 import sys
 import webbrowser
 
+from dari.cli.kit.program import ProgramParser
 from dari.console.control import ConsoleControl, LoginLink
 from dari.core.hub_client import hub_client
 from dari.daemon.stub import make_stub
-from dari.errors import Unavailable
+from dari.errors import NotFound, Unavailable
 
 _EPILOG = """\
 examples:
@@ -22,11 +23,10 @@ guide: docs/guide/console.md
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="dari console",
         description="Open the web console of the running hub (`dari up`): what agents do, and what waits for you.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--print", action="store_true", help="print the link instead of opening a browser")
     return parser
@@ -52,4 +52,9 @@ async def _ask() -> LoginLink:
             raise
         raise Unavailable(
             "no hub runs, so there is no console", "start it in a terminal of your own: dari up"
+        ) from error
+    except NotFound as error:
+        raise Unavailable(
+            "the hub that runs has no console: a command started it in the background",
+            "run `dari up` in a terminal of your own; it takes that hub's place",
         ) from error

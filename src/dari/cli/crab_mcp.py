@@ -6,6 +6,8 @@ import argparse
 import gc
 import sys
 
+from dari.cli.kit.errors import run_guarded
+from dari.cli.kit.program import ProgramParser
 from dari.cli.ports import add_allow_uid, port_number, warn_port_moved
 from dari.version import VERSION
 
@@ -29,11 +31,10 @@ path is printed at start; its content changes when crabd restarts. Guide: docs/g
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="crab-mcp",
         description="An MCP server that gives agents an HTTP(S) debugging proxy.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--version", action="version", version=f"crab-mcp {VERSION}")
@@ -79,6 +80,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
+    return run_guarded(lambda: _main(argv))
+
+
+def _main(argv: list[str] | None) -> int:
     arguments = make_parser().parse_args(argv)
     # Importing makes no garbage; looking for some costs a tenth of the start. `run_to_exit` turns it on again.
     gc.disable()

@@ -7,6 +7,8 @@ import gc
 import sys
 from pathlib import Path
 
+from dari.cli.kit.errors import run_guarded
+from dari.cli.kit.program import ProgramParser
 from dari.version import VERSION
 
 _EPILOG = """\
@@ -20,11 +22,10 @@ captures survive a restart. Guide: docs/guide/proxy.md
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="crabd",
         description="The HTTP(S) debugging proxy as a daemon on a Unix socket.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"crabd {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -43,7 +44,10 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    given = sys.argv[1:] if argv is None else argv
+    return run_guarded(lambda: _main(sys.argv[1:] if argv is None else argv))
+
+
+def _main(given: list[str]) -> int:
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help", "--version")):
         given = ["serve", *given]
     arguments = make_parser().parse_args(given)

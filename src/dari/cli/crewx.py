@@ -3,6 +3,8 @@
 
 import sys
 
+from dari.cli.kit.errors import run_guarded
+
 HELP = """\
 usage: crewx mcp COMMAND … | crewx tool COMMAND …
 
@@ -42,6 +44,10 @@ def main(argv: list[str] | None = None) -> int:
         from dari.cli.remote.fast_client import main as run_remote
 
         return run_remote("crewx mcp", [words[1].replace("-", "_"), *words[2:]], leaves=argv is None)
+    return run_guarded(lambda: _main(words))
+
+
+def _main(words: list[str]) -> int:
     if words[:1] == ["tool"]:
         from dari.cli.crewx_tools.commands import main as run_tool
 

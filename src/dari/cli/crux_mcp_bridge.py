@@ -9,6 +9,7 @@ import sys
 from _socket import SHUT_WR, socket
 from select import POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, poll
 
+from dari.cli.kit.errors import run_guarded
 from dari.daemon.unix_socket import NOBODY_LISTENS, connect
 from dari.terminal.paths import CruxPaths
 
@@ -27,10 +28,15 @@ Claude Desktop and Cursor, under "mcpServers":
 
 `crux attach` shows what the agent does. Guide: docs/guide/terminal.md
 """
+_OPTIONS = ("--socket", "--no-start", "--help", "--version")
 
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    return run_guarded(lambda: _main(words))
+
+
+def _main(words: list[str]) -> int:
     path, starts = "", True
     while words:
         word, *words = words
@@ -49,7 +55,11 @@ def main(argv: list[str] | None = None) -> int:
         elif word.startswith("--socket="):
             path = word.partition("=")[2]
         else:
-            return _complain(f"{word!r} is not understood", "crux-mcp-bridge --help")
+            from dari.cli.kit.hints import closest
+
+            meant = closest(word.partition("=")[0], _OPTIONS)
+            hint = f"did you mean {meant}? " if meant else ""
+            return _complain(f"{word!r} is not understood", f"{hint}see: crux-mcp-bridge --help")
     paths = CruxPaths.of_environment(path or None)
     try:
         line = _connect(paths, starts)

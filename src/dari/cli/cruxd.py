@@ -6,8 +6,9 @@ import argparse
 import gc
 import sys
 from pathlib import Path
-from typing import NoReturn
 
+from dari.cli.kit.errors import run_guarded
+from dari.cli.kit.program import ProgramParser
 from dari.cli.ports import add_allow_uid, port_number
 from dari.version import VERSION
 
@@ -22,17 +23,11 @@ Guide: docs/guide/terminal.md
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"error: {message.removeprefix('argument ')}\nhint: {self.prog} --help shows how\n")
-
-
 def make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = ProgramParser(
         prog="cruxd",
         description="Terminal panes that agents drive and people watch, as a daemon on a Unix socket.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"cruxd {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -49,7 +44,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    given = sys.argv[1:] if argv is None else argv
+    return run_guarded(lambda: _main(sys.argv[1:] if argv is None else argv))
+
+
+def _main(given: list[str]) -> int:
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help", "--version")):
         given = ["serve", *given]
     arguments = make_parser().parse_args(given)

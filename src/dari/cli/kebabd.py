@@ -12,6 +12,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dari.cli.kit.errors import run_guarded
+from dari.cli.kit.program import ProgramParser
 from dari.version import VERSION
 
 if TYPE_CHECKING:
@@ -31,11 +33,10 @@ indexes the configured folders again whenever a file changes, and stays. Guide: 
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="kebabd",
         description="The knowledge base as a warm daemon on a Unix socket.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"kebabd {VERSION}")
     parser.add_argument("command", nargs="?", choices=("serve",), default="serve", help="run in the foreground")
@@ -48,6 +49,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
+    return run_guarded(lambda: _main(argv))
+
+
+def _main(argv: list[str] | None) -> int:
     gc.disable()
     arguments = make_parser().parse_args(argv)
     from dari import log

@@ -31,13 +31,12 @@ guide: docs/guide/connect.md (Claude Code, Cursor, VS Code, Codex)
 
 
 def make_parser() -> argparse.ArgumentParser:
-    import argparse  # 8 ms that `dari remote` does not need
+    from dari.cli.kit.program import ProgramParser  # argparse: 8 ms that `dari remote` does not need
 
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="dari",
         description="A workbench for AI agents over the Model Context Protocol.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dari {VERSION}")
     commands = parser.add_subparsers(prog="dari", dest="command", metavar="COMMAND")

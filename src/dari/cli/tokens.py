@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from dari.cli.kit.console import Output
+from dari.cli.kit.program import ProgramParser
 from dari.cli.kit.table import format_table
 from dari.core.hub_client import hub_client
 from dari.core.scopes import ALL_SCOPES, MCP_SCOPES, READ
@@ -40,12 +41,11 @@ T = TypeVar("T")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="dari tokens",
         description="Tokens of single clients for the HTTP endpoint of `dari up`, so that records name the agent and "
         "one can be taken away alone.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("verb", choices=("list", "create", "show", "rotate", "revoke"), nargs="?", default="list")
     parser.add_argument(

@@ -13,6 +13,7 @@ _AT = re.compile(r" - at `(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_ENUM = re.compile(r"Invalid enum value .*", re.DOTALL)  # which repeats the value, however long it is
 _IS_ID = re.compile(r"(?:^|_)ids?$|Ids?$")
 _HINT = "compare the arguments with the tool's inputSchema"
 
@@ -21,11 +22,11 @@ def invalid_arguments(error: Exception, raw: bytes | msgspec.Raw, known: tuple[s
     """The error to raise for arguments that do not fit a tool whose argument names are `known`."""
     text = str(error)
     place = _AT.search(text)
-    fact = (text[: place.start()] if place else text).replace("`", "")
+    fact = _ENUM.sub("Invalid enum value", text[: place.start()] if place else text).replace("`", "")
     path = place["path"] if place else "$"
     if unknown := _UNKNOWN.search(text):
         hint = _suggest(unknown["name"], known) if path == "$" else _HINT
-        return InvalidInput(f"unknown argument '{_below(path)}{unknown['name']}'", hint)
+        return InvalidInput(f"unknown argument '{_below(path)}{unknown['name'][:60]}'", hint)
     if missing := _MISSING.search(text):
         return InvalidInput(f"argument '{_below(path)}{missing['name']}' is missing", _HINT)
     if path == "$":

@@ -23,7 +23,8 @@ def make_parser() -> Parser:
         (["--sever=x"], "did you mean --server? see: prog list --help"),
         (["--kind", "stdoi"], "did you mean stdio? see: prog list --help"),
         (["--server"], "a value that begins with a dash is given as --server=VALUE; see: prog list --help"),
-        (["one", "--zzz"], "see: prog list --help"),
+        (["one", "--zzz"], "see: prog list one --help"),
+        (["one", "--depe", "1"], "did you mean --deep? see: prog list one --help"),
     ],
 )
 def test_a_wrong_word_is_an_error_whose_hint_names_the_program(words: list[str], hint: str) -> None:

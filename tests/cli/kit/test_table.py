@@ -40,7 +40,7 @@ def test_pairs_leave_out_what_has_no_value() -> None:
     assert format_pairs({"on": True, "none": None, "list": [1, "a"], "dict": {"a": 1}}) == [
         "on    on",
         "list  1, a",
-        'dict  {"a": 1}',
+        'dict  {"a":1}',
     ]
 
 

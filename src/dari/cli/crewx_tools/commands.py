@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dari.cli.kit.commands import OVERVIEW_OPTIONS
 from dari.cli.kit.console import ProcessConsole, print_error, print_json
 from dari.cli.kit.hints import suggest
 from dari.cli.kit.parser import format_examples
@@ -159,9 +160,8 @@ def find_command(name: str, program: str) -> ToolCommand:
     for command in COMMANDS:
         if command.name == name:
             return command
-    raise InvalidInput(
-        f"{program} has no command {name[:60]!r}", suggest(name, [command.name for command in COMMANDS], program)
-    )
+    known = [command.name for command in COMMANDS]
+    raise InvalidInput(f"{program} has no command {name[:60]!r}", suggest(name, [*known, *OVERVIEW_OPTIONS], program))
 
 
 async def _run(program: str, command: ToolCommand, words: list[str], console: ProcessConsole) -> int:

@@ -2,9 +2,15 @@
 
 import sys
 
+from dari.cli.kit.errors import run_guarded
+
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    return run_guarded(lambda: _main(words))
+
+
+def _main(words: list[str]) -> int:
     if words[:1] == ["serve"]:
         from dari.cli.crewx_tools.serve import main as serve
 

@@ -87,7 +87,7 @@ def _main(words: list[str]) -> int:
         elif word.startswith("--socket="):
             given["socket"] = word.partition("=")[2]
         else:
-            return _complain(f"crux does not know {word}", "crux --help names the commands")
+            return _unknown_option(word)
     if words[:1] == ["cli"]:  # as the original spells it
         words = words[1:]
     if not words or words[0] == "help":
@@ -192,6 +192,14 @@ def _unknown(name: str) -> int:
     meant = others.get(name) or closest(name, COMMANDS)
     hint = f"did you mean `crux {meant}`?" if meant else "crux --help names the commands"
     return _complain(f"crux has no command {name!r}", hint)
+
+
+def _unknown_option(word: str) -> int:
+    from dari.cli.kit.hints import closest
+
+    meant = closest(word.partition("=")[0], ("--help", "--version", "--json", "--socket"))
+    hint = f"did you mean {meant}? " if meant else ""
+    return _complain(f"crux does not know {word}", f"{hint}crux --help names the commands")
 
 
 def _complain(message: str, hint: str) -> int:

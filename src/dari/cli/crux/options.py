@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from dari.cli.kit.console import Output
+from dari.cli.kit.console import Output, write_text
 from dari.cli.kit.hints import closest, make_rewriter
 
 TYPE_CHECKING = False
@@ -58,9 +58,7 @@ class CruxOutput(Output):
 
     def write(self, text: str) -> None:
         """Text as it is; what stdout cannot spell is escaped."""
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
+        write_text(sys.stdout, text, sys.stdout.encoding or "utf-8")
 
 
 class CruxParser(argparse.ArgumentParser):

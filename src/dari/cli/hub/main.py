@@ -28,13 +28,12 @@ Commands start it by themselves: crewx mcp remote, dari remote. It ends after 30
 
 
 def make_parser() -> argparse.ArgumentParser:
-    import argparse
+    from dari.cli.kit.program import ProgramParser
 
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="bridged",
         description="The bridge to other MCP servers as a daemon on a Unix socket.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", nargs="?", choices=("serve",), default="serve", help="run in the foreground")
     parser.add_argument("--run-dir", metavar="DIR", type=Path, help="sockets, locks, tokens; 0700, made when missing")

@@ -15,6 +15,9 @@ from dari.cli.kit.hints import suggest
 from dari.cli.kit.parser import HELP_COLUMNS, Command, Parser, format_examples
 from dari.errors import InvalidInput
 
+OVERVIEW_OPTIONS = ("--help", "--version")
+"""What a program with commands takes in place of one."""
+
 
 class CommandEntry(NamedTuple):
     """One line of `--help`; without help it is not listed."""
@@ -63,7 +66,7 @@ def find_command(name: str, entries: Iterable[CommandEntry], program: str) -> Co
         if entry.name == name:
             return entry
     if name.startswith("-"):
-        raise InvalidInput(f"unknown option {name[:60]!r}", f"see: {program} --help")
+        raise InvalidInput(f"unknown option {name[:60]!r}", suggest(name, OVERVIEW_OPTIONS, program))
     listed = [entry.name for entry in known if entry.help]
     spelled = name.replace("_", "-") if any("-" in one for one in listed) else name
     raise InvalidInput(f"unknown command '{name[:60]}'", suggest(spelled, listed, program))

@@ -266,7 +266,7 @@ def encode_json(payload: object) -> str:
     try:
         import json
 
-        return json.dumps(payload, ensure_ascii=False)
+        return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     except TypeError:
         import msgspec
 
@@ -358,17 +358,34 @@ def _is_tty(stream: TextIO | None) -> bool:
         return False  # closed
 
 
-def _write(stream: TextIO, text: str) -> None:
+def write_text(stream: TextIO, text: str, encoding: str = "") -> None:
+    """Write and flush, in UTF-8 or an `encoding` that escapes what it lacks. BrokenPipeError when the reader has left;
+    another failure names the stream, and what is still in the buffer is dropped: it would fail again at the end."""
     try:
         binary: BinaryIO | None = getattr(stream, "buffer", None)
         if binary is None:
             stream.write(text)
         else:
             stream.flush()
-            binary.write(as_bytes(text))
+            binary.write(text.encode(encoding, "backslashreplace") if encoding else as_bytes(text))
         stream.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise
+    except OSError as error:
+        _discard(stream)
+        error.filename = error.filename or ("standard output" if stream is sys.stdout else "standard error")
+        raise
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        write_text(stream, text)
+    except BrokenPipeError:
+        _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _escape_character(character: str) -> str:

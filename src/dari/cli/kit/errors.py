@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ def _open_closed_streams() -> None:
             except OSError:
                 os.open(os.devnull, os.O_RDWR)  # the lowest number that is free is this one
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    # A help text, or the name of a file, may hold what the terminal's encoding lacks: it is escaped.
+    if sys.stdout.errors == "strict" and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _flush() -> None:

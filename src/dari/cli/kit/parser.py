@@ -11,14 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
-from dari.cli.kit.hints import closest
+from dari.cli.kit.program import ProgramParser
 from dari.errors import InvalidInput
 
 HELP_COLUMNS: ContextVar[int] = ContextVar("columns", default=80)
 """How wide help is written; the hub runs each command in a context of its own."""
 
-_INVALID_CHOICE = ": invalid choice: "
-_UNRECOGNIZED = "unrecognized arguments: "
 _INDENTED: dict[str, Any] = {"initial_indent": "      ", "subsequent_indent": "      "}
 
 
@@ -55,32 +53,15 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=min(30, columns // 2), width=columns - 2)
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(ProgramParser):
     """A wrong word is InvalidInput, `--help` is HelpRequested. Parsers made by `add_subparsers` are of this class."""
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", HelpFormatter)
-        settings.setdefault("allow_abbrev", False)
         super().__init__(**settings)
 
     def error(self, message: str) -> NoReturn:
-        likely = self._suggest(message)
-        raise InvalidInput(message, f"{likely}see: {self.prog} --help")
-
-    def _suggest(self, message: str) -> str:
-        """What a wrong option or value may be a slip of; how to give a value that looks like an option."""
-        if message.endswith(": expected one argument"):
-            option = message.removeprefix("argument ").partition(":")[0].rpartition("/")[2]
-            return f"a value that begins with a dash is given as {option}=VALUE; "
-        if _INVALID_CHOICE in message:
-            word, _, choices = message.partition(_INVALID_CHOICE)[2].partition(" (choose from ")
-            meant = closest(word.strip("'"), [one.strip(" '") for one in choices.removesuffix(")").split(",")])
-            return f"did you mean {meant}? " if meant else ""
-        before, found, words = message.partition(_UNRECOGNIZED)
-        if found and not before and words.startswith("-"):
-            meant = closest(words.split()[0].partition("=")[0], self._option_string_actions)
-            return f"did you mean {meant}? " if meant else ""
-        return ""
+        raise InvalidInput(*self.explain(message))
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise HelpRequested(message or "")

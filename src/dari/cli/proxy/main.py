@@ -9,6 +9,7 @@ import os
 import sys
 from typing import NamedTuple
 
+from dari.cli.kit.program import ProgramParser
 from dari.cli.proxy.options import DEFAULT_WORDS, add_place
 
 _EPILOG = """\
@@ -51,11 +52,10 @@ GROUPS = (
 
 def make_parser(only: str | None = None) -> argparse.ArgumentParser:
     """The whole command line, or as much of it as `only` needs."""
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="dari proxy",
         description="An HTTP(S) debugging proxy: see, change and replay what programs send.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_place(parser)
     parser.set_defaults(shows_help=parser)

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dari.cli.kit.console import Output, ProcessConsole, as_bytes
+from dari.cli.kit.console import Output, ProcessConsole, write_text
 from dari.cli.kit.hints import make_rewriter
 
 if TYPE_CHECKING:
@@ -220,9 +220,7 @@ class PipedConsole(ProcessConsole):
     """Raises BrokenPipeError when the reader of stdout has left, so that `traffic --follow` ends with its reader."""
 
     def out(self, text: str) -> None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(as_bytes(text))
-        sys.stdout.flush()
+        write_text(sys.stdout, text)
 
 
 def make_output(*, as_json: bool) -> Output:
