@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -19,6 +21,30 @@ def test_a_command_starts_the_daemon_and_calls_it(files: DaemonPaths) -> None:
     with pytest.raises(NotFound):
         client.call("demo.nothing")
     assert client.call("system.shutdown") == {"status": "shutting_down"}
+    client.wait_end()
+    client.close()
+    wait_until_unlocked(files.lock)
+
+
+def test_a_daemon_that_dies_at_the_handshake_is_started_anew(files: DaemonPaths) -> None:
+    files.token("cli").write_text("anything")
+    with socket.socket(socket.AF_UNIX) as dying:
+        dying.bind(str(files.socket))
+        dying.listen()
+
+        def die() -> None:
+            connection, _ = dying.accept()
+            connection.recv(1 << 16)
+            files.socket.unlink()
+            dying.close()
+            connection.close()
+
+        thread = threading.Thread(target=die)
+        thread.start()
+        client = BlockingClient(files, "cli", command=lambda: (*COMMAND, str(files.run_dir)))
+        assert client.call("system.ping") == {"pong": True}
+        thread.join()
+    client.call("system.shutdown")
     client.wait_end()
     client.close()
     wait_until_unlocked(files.lock)

@@ -113,6 +113,21 @@ async def test_a_daemon_that_is_not_there_is_started_on_demand(run_dir: Path) ->
             await asyncio.to_thread(wait_until_unlocked, run_dir / "daemon.pid")
 
 
+async def test_a_daemon_that_dies_at_the_handshake_is_started_anew(run_dir: Path) -> None:
+    async def die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        dying.close()
+        (run_dir / "demo.sock").unlink(missing_ok=True)
+        writer.close()
+
+    (run_dir / "cli.token").write_text("anything")
+    dying = await asyncio.start_unix_server(die, run_dir / "demo.sock")
+    async with demo_client(run_dir, keep=True, command=(*COMMAND, str(run_dir))) as client:
+        assert await client.call("system.ping") == {"pong": True}
+        await client.call("system.shutdown")
+        await asyncio.to_thread(wait_until_unlocked, run_dir / "daemon.pid")
+
+
 async def test_a_daemon_that_cannot_be_started_is_unreachable_and_the_hint_says_why(run_dir: Path) -> None:
     with pytest.raises(Unavailable) as refused:
         await demo_client(run_dir, command=(sys.executable, "-c", "raise SystemExit(3)")).call("system.ping")

@@ -100,7 +100,7 @@ class BlockingClient:
     def close(self) -> None:
         if self._socket is not None:
             self._socket.close()
-            self._socket = None
+            self._socket, self._rest = None, b""
 
     def _send(self, method: str, params: dict[str, Any]) -> None:
         connection = self._connected()
@@ -134,13 +134,20 @@ class BlockingClient:
         return line
 
     def _connected(self) -> socket:
-        if self._socket is None:
+        if self._socket is not None:
+            return self._socket
+        for pause_s in (*(unix_socket.HANDSHAKE_PAUSES_S if self._command is not None else ()), None):
             self._socket = self._open()
             try:
                 self._shake_hands()
-            except BaseException:
+                break
+            except BaseException as error:
                 self.close()
-                raise
+                if pause_s is None or getattr(error, "name", "") != "unavailable":
+                    raise
+            import time
+
+            time.sleep(pause_s)
         return self._socket
 
     def _open(self) -> socket:

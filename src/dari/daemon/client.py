@@ -29,7 +29,7 @@ from dari.daemon.protocol import (
     encode_request,
 )
 from dari.daemon.tokens import read_token
-from dari.daemon.unix_socket import check_daemon_owner, connect_unix
+from dari.daemon.unix_socket import HANDSHAKE_PAUSES_S, check_daemon_owner, connect_unix
 from dari.errors import DariError, Denied, Failed, InvalidInput, TimedOut, Unavailable
 from dari.rpc.codec import UNREADABLE
 
@@ -297,16 +297,21 @@ class DaemonClient:
             return self._kept, True
 
     async def _open(self) -> DaemonConnection:
-        channel = await self._connect()
-        try:
-            await self._shake_hands(channel)
-        except ConnectionLost as error:
-            hint = "it hung up at the handshake: it is stopping, or too many connections are open"
-            raise Unavailable(UNREACHABLE, hint) from error
-        except BaseException:
-            channel.hang_up()
-            raise
-        return channel
+        for pause_s in (*(HANDSHAKE_PAUSES_S if self._command is not None else ()), None):
+            channel = await self._connect()
+            try:
+                await self._shake_hands(channel)
+            except ConnectionLost as error:
+                if pause_s is None:
+                    hint = "it hung up at the handshake: it is stopping, or too many connections are open"
+                    raise Unavailable(UNREACHABLE, hint) from error
+                await asyncio.sleep(pause_s)
+            except BaseException:
+                channel.hang_up()
+                raise
+            else:
+                return channel
+        raise AssertionError("the last attempt returns or raises")
 
     async def _connect(self) -> DaemonConnection:
         try:

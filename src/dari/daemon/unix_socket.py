@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 """What `sun_path` holds, without its closing NUL."""
+HANDSHAKE_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Between attempts of a client that may start a daemon: one that was killed accepts connections while it goes away."""
 NOBODY_LISTENS = (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)
 PROBE_TIMEOUT_S = 1.0
 BUSY_POLL_S = 0.01
