@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,25 @@ def test_a_token_file_that_holds_no_token_is_refused_at_start(tmp_path: Path, ki
         TokenFile(path)
     assert str(path) in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "content", ["root:x:0:0::/root:/bin/sh\nbin:x:1:1::/bin:/bin/sh\n", "two words", "비밀", "x" * 70_000]
+)
+def test_a_file_of_somebody_else_is_not_taken_for_a_token_nor_its_mode_questioned(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "passwd"
+    path.write_text(content)
+    path.chmod(0o644)
+    with pytest.raises(Failed) as caught:
+        TokenFile(path)
+    assert "must hold a token" in caught.value.message and "chmod" not in caught.value.hint
+
+
+def test_a_fifo_in_place_of_a_token_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "token", 0o600)
+    with pytest.raises(Failed) as caught:
+        TokenFile(tmp_path / "token")
+    assert str(tmp_path / "token") in caught.value.message
 
 
 def test_a_token_file_that_cannot_be_made_says_so(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def _warn(host: str, allowed_uids: tuple[int, ...] | None) -> None:
                 "http",
                 "exposed",
                 f"--http-bind {host} lets other machines connect, and the token travels unencrypted; "
-                "hint: bind to 127.0.0.1 and reach it through `ssh -L`",
+                "hint: bind to 127.0.0.1 and reach it through `ssh -L`, or give this machine's name with --allow-host",
             )
         )
     if allowed_uids is None or not knows_tcp_owners():

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hmac
 import logging
 import os
+import re
 import secrets
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
 from dari.errors import Failed
 from dari.log import format_event
 from dari.os_errors import DISK_FULL_ERRNOS, describe_os_error
-from dari.paths import home, make_dirs, write_private
+from dari.paths import home, make_dirs, read_regular, write_private
 
+MAX_TOKEN_FILE_BYTES = 1 << 16
 _RECHECK_S = 0.5
+_NOT_A_TOKEN = re.compile(rb"[^!-~]")  # what a header cannot carry as one word: the file is somebody else's
 _log = logging.getLogger("dari.transport")
 
 
@@ -95,11 +97,15 @@ class TokenFile:
         if stamp == self._stamp:
             return
         self._token, self._stamp = b"", stamp
-        if info.st_mode & 0o077 and not stat.S_ISDIR(info.st_mode):
-            raise Failed(f"token file {self.path} is readable by others", f"chmod 600 {self.path}")
-        token = self.path.read_bytes().strip()
+        is_small = info.st_size <= MAX_TOKEN_FILE_BYTES
+        token = read_regular(self.path, MAX_TOKEN_FILE_BYTES).strip() if is_small else b" "
         if not token:
             raise Failed(f"token file {self.path} is empty", "remove it; a new one is made at start")
+        if _NOT_A_TOKEN.search(token):
+            hint = "name another file; one that is missing is made"
+            raise Failed(f"{self.path} must hold a token: one line of ASCII letters, digits and signs", hint)
+        if info.st_mode & 0o077:
+            raise Failed(f"token file {self.path} is readable by others", f"chmod 600 {self.path}")
         self._token, self._header = token, b"Bearer " + token
         before, self._last_good = self._last_good, token
         if before and before != token:
