@@ -80,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    return run_guarded(lambda: _main(argv))
+    return run_guarded(lambda: _main(argv), interrupted=0)
 
 
 def _main(argv: list[str] | None) -> int:

@@ -26,6 +26,7 @@ examples:
 Every command has examples of its own: crewx mcp remote --help
 `dari remote …` is the same as `crewx mcp remote …`. Guide: docs/guide/remote.md
 """
+INTERRUPTED = 4
 _OWN = ("list_tools", "call_tool")
 _WORDS = {"mcp": ("remote", *_OWN), "": ("mcp", "tool", "--help", "--version")}
 _REMOTE = (
@@ -36,18 +37,18 @@ _REMOTE = (
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    return run_guarded(lambda: _main(words, leaves=argv is None), interrupted=INTERRUPTED)
+
+
+def _main(words: list[str], *, leaves: bool) -> int:
     if words[:2] == ["mcp", "remote"]:
         from dari.cli.remote.fast_client import main as run_remote
 
-        return run_remote("crewx mcp remote", words[2:], leaves=argv is None)
+        return run_remote("crewx mcp remote", words[2:], leaves=leaves)
     if words[:1] == ["mcp"] and words[1:2] and words[1].replace("-", "_") in _OWN:
         from dari.cli.remote.fast_client import main as run_remote
 
-        return run_remote("crewx mcp", [words[1].replace("-", "_"), *words[2:]], leaves=argv is None)
-    return run_guarded(lambda: _main(words))
-
-
-def _main(words: list[str]) -> int:
+        return run_remote("crewx mcp", [words[1].replace("-", "_"), *words[2:]], leaves=leaves)
     if words[:1] == ["tool"]:
         from dari.cli.crewx_tools.commands import main as run_tool
 

@@ -33,7 +33,7 @@ _OPTIONS = ("--socket", "--no-start", "--help", "--version")
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    return run_guarded(lambda: _main(words))
+    return run_guarded(lambda: _main(words), interrupted=0)
 
 
 def _main(words: list[str]) -> int:

@@ -4,10 +4,12 @@ import sys
 
 from dari.cli.kit.errors import run_guarded
 
+INTERRUPTED = 4
+
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    return run_guarded(lambda: _main(words))
+    return run_guarded(lambda: _main(words), interrupted=0 if words[:1] == ["serve"] else INTERRUPTED)
 
 
 def _main(words: list[str]) -> int:

@@ -62,10 +62,7 @@ COMMANDS = {
 
 def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    try:
-        return run_guarded(lambda: _main(words))
-    except KeyboardInterrupt:
-        return 130
+    return run_guarded(lambda: _main(words))
 
 
 def _main(words: list[str]) -> int:

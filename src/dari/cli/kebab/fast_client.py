@@ -20,7 +20,10 @@ _WITH_VALUE = "--config"
 def main(argv: list[str] | None = None, program: str = "kebab", *, leaves: bool = True) -> int:
     """Run the words and return the exit code; with `leaves` the process ends here, which saves taking it down."""
     words = sys.argv[1:] if argv is None else argv
-    code = _main(program, words)
+    try:
+        code = _main(program, words)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     code = ERROR if code == INTERRUPTED else code
     if argv is None and leaves:
         from dari.cli.remote.fast_client import exit_at_once
@@ -104,7 +107,7 @@ def run_here(program: str, argv: list[str]) -> int:
     from dari.cli.kebab.main import run_here as run
     from dari.cli.kit.errors import run_guarded
 
-    return run_guarded(lambda: run(program, argv))
+    return run_guarded(lambda: run(program, argv), interrupted=INTERRUPTED)
 
 
 def _command_at(argv: list[str]) -> int:

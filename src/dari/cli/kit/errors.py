@@ -33,8 +33,15 @@ class ExitCodes:
         return code if code in self._known else self._other
 
 
-def run_guarded(run: Callable[[], int]) -> int:
-    """The exit code of a command whose output has reached its file; an expected failure is printed on stderr."""
+INTERRUPTED = 130
+"""As a shell has it for a program that Ctrl-C ended."""
+
+
+def run_guarded(run: Callable[[], int], *, interrupted: int = INTERRUPTED) -> int:
+    """The exit code of a command whose output has reached its file; an expected failure is printed on stderr.
+
+    `interrupted` is the code after a Ctrl-C, also one that is pressed while modules are still being loaded.
+    """
     _open_closed_streams()
     try:
         try:
@@ -44,6 +51,9 @@ def run_guarded(run: Callable[[], int]) -> int:
     except BrokenPipeError:  # `| head` has seen enough
         _silence()
         return 0
+    except KeyboardInterrupt:
+        _silence()
+        return interrupted
     except Exception as error:
         from dari.os_errors import from_os_error
 

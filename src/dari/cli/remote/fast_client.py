@@ -259,7 +259,10 @@ def main(program: str, argv: list[str], *, leaves: bool = False) -> int:
 
     With `leaves` the process ends here: to take down an interpreter that ran a command itself costs 50 ms.
     """
-    code = _main(program, argv)
+    try:
+        code = _main(program, argv)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     if leaves:
         exit_at_once(code)
     return code
@@ -346,7 +349,7 @@ def _run_here(program: str, argv: list[str], problem: str | None = None) -> int:
     from dari.cli.kit.errors import run_guarded
     from dari.cli.remote.main import run_here
 
-    return run_guarded(lambda: run_here(program, argv))
+    return run_guarded(lambda: run_here(program, argv), interrupted=INTERRUPTED)
 
 
 def _replaced(run_dir: str) -> str | None:
