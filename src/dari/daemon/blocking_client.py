@@ -136,19 +136,20 @@ class BlockingClient:
     def _connected(self) -> socket:
         if self._socket is not None:
             return self._socket
-        for pause_s in (*(unix_socket.HANDSHAKE_PAUSES_S if self._command is not None else ()), None):
-            self._socket = self._open()
+        pauses_s = iter(unix_socket.HANDSHAKE_PAUSES_S if self._command is not None else ())
+        while True:
+            connection = self._socket = self._open()
             try:
                 self._shake_hands()
-                break
+                return connection
             except BaseException as error:
                 self.close()
+                pause_s = next(pauses_s, None)
                 if pause_s is None or getattr(error, "name", "") != "unavailable":
                     raise
             import time
 
             time.sleep(pause_s)
-        return self._socket
 
     def _open(self) -> socket:
         path = self.paths.socket_text
