@@ -218,7 +218,8 @@ async def run_servers(arguments: argparse.Namespace, context: CommandContext) ->
             _tell(status, context)
         if not catalog.listed:
             context.note(
-                "no server profiles\nhint: dari remote add, dari remote import, or write ~/.config/crewx/mcp.json"
+                "no server profiles of your own\n"
+                "hint: dari remote add, dari remote import, or write ~/.config/crewx/mcp.json"
             )
     for problem in catalog.problems:
         context.warn(problem)
