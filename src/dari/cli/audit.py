@@ -91,9 +91,12 @@ def main(words: list[str]) -> int:
     """Exit 0; 1 for a wrong word or an unknown record; 3 for a log that is not whole."""
     parser = make_parser()
     parser.exit_code = WRONG_USE
-    arguments = parser.parse_args(words)
-    if (arguments.word == "show") != (arguments.number is not None):
-        parser.error("show needs the number of a record, and only show takes one")
+    try:
+        arguments = parser.parse_args(words)
+        if (arguments.word == "show") != (arguments.number is not None):
+            parser.error("show needs the number of a record, and only show takes one")
+    except SystemExit as ended:
+        return WRONG_USE if ended.code else 0
 
     def find() -> list[Log]:
         return [Log(arguments.directory)] if arguments.directory else logs_in(home() / "bridge")
