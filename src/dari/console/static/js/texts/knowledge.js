@@ -7,7 +7,7 @@ export default {
     "kb.start": "Search your own documents", "kb.start.body": "Type words or a question. Each passage opens at its line or page.",
     "kb.words": "words {score}", "kb.meaning": "meaning {score}", "kb.score": "score {score}", "kb.stale": "changed since it was indexed",
     "kb.page": "page {n}", "kb.line": "line {from}", "kb.lines": "lines {from}–{to}", "kb.open": "Open {path}", "kb.passage": "Passage", "kb.whole": "Whole document", "kb.choose": "Choose a passage to read it here",
-    "kb.truncated": "The text is longer than what is shown.", "kb.external": "A plain text of the document, as it was indexed.",
+    "kb.truncated": "The text is longer than what is shown.", "kb.external": "The document's plain text, as it was indexed.",
     "kb.question": "Question", "kb.ask.run": "Ask", "kb.ask.stop": "Stop", "kb.ask.start": "Ask your documents", "kb.ask.body": "The answer cites the passages it rests on. Without support in your documents there is no answer.",
     "kb.grounded": "supported by your documents", "kb.ungrounded": "not supported by your documents", "kb.sources": "Sources", "kb.by": "{model}, {time}", "kb.asking": "Looking for an answer …",
     "kb.folders": "Folders", "kb.folder": "Folder", "kb.folder.add": "Add a folder", "kb.folder.path": "Absolute path of the folder", "kb.folder.missing": "not there",

@@ -79,7 +79,7 @@ export default {
     "traffic.none.body": "프로그램이 프록시를 쓰게 하면 요청이 바로 여기 나타납니다.",
     "traffic.first": "프로그램과 에이전트가 무엇을 보내는지 보세요", "traffic.first.body": "프록시는 HTTP와 HTTPS 요청을 기록하고, 규칙으로 바꾸고, 잠시 붙잡아 둡니다.",
     "traffic.step.start": "프록시 시작", "traffic.step.start.body": "이 컴퓨터에서만 {address}로 받습니다.",
-    "traffic.step.env": "프로그램을 연결하기", "traffic.step.env.body": "이 줄을 셸에 붙여 넣고 거기서 프로그램을 실행하세요. 명령 하나라면 `dari proxy run -- CMD`도 같습니다.",
+    "traffic.step.env": "프로그램 연결하기", "traffic.step.env.body": "이 줄을 셸에 붙여 넣고 거기서 프로그램을 실행하세요. 명령 하나만 실행하려면: `dari proxy run -- CMD`",
     "traffic.step.env.wait": "프록시가 실행되면 여기에 나타납니다.", "traffic.step.ca": "인증서 신뢰하기", "traffic.step.ca.body": "HTTPS는 내 인증 기관으로 복호화합니다. 위의 줄이면 대부분의 프로그램이 신뢰하며, 시스템에는 아무것도 추가하지 않습니다.",
     "traffic.step.ca.make": "인증 기관 만들기", "traffic.step.ca.ready": "준비되었습니다. 브라우저와 휴대전화: 프록시를 통해 crab-proxy.local을 여세요.", "traffic.step.done": "완료",
     "traffic.selected": "{n}개 표시됨", "traffic.compare": "둘을 비교", "traffic.unselect": "모두 표시 해제", "traffic.copy.urls": "URL 복사",
