@@ -178,6 +178,11 @@ async def test_a_filter_is_in_the_address_and_its_mistakes_are_shown_at_their_pl
         await expect(page.locator(".flow-empty")).to_contain_text("No request fits this filter")
         await page.get_by_role("button", name="Remove the filter").click()
         await counted(page, 6)
+        await page.goto(f"{hub.origin}/traffic?filter=stauts:4xx")
+        await expect(page.locator(".filter-problem mark")).to_have_text("stauts")
+        await expect(page.locator(".proxy")).to_have_attribute("data-state", "running")
+        await page.get_by_role("button", name="Remove the filter").click()
+        await counted(page, 6)
 
 
 async def test_a_request_opens_beside_the_table_with_everything_about_it(

@@ -156,8 +156,11 @@ export function mount(root, { route, signal }) {
 
   function onError(error) {
     isRefused = error.name === "invalid_input";
-    if (isRefused) box.check().catch(toastError);
-    else if (error.name !== "connection_lost") toastError(error);
+    if (isRefused) {
+      box.check().catch(toastError);
+      isReady = true;
+      attempt(() => null); // no event tells about the proxy
+    } else if (error.name !== "connection_lost") toastError(error);
   }
 
   function showCount() {
