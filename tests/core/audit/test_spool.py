@@ -11,10 +11,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from dari.core.audit.files import log_files
 from dari.core.audit.log import AuditLog
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
@@ -136,6 +138,23 @@ def test_a_torn_last_line_and_a_stranger_s_line_are_tolerated(spool: AuditSpool,
     log = opened()
     assert SpoolTakeover(spool.directory).take(log) == 2
     assert numbers(log) == [1, 2]
+    assert verify(log.directory).is_whole
+
+
+@pytest.mark.parametrize("at", ["1e300", "-1e300", "99999999999"])
+def test_an_impossible_time_in_a_spool_neither_ends_the_log_nor_ages_its_files(
+    spool: AuditSpool, opened: Opened, at: str
+) -> None:
+    log = opened(keep_days=30)
+    log.call("crux", "crux_list_panes", "ok", arguments=b'{"n":1}')
+    assert log.flush()
+    record(spool, 2)
+    spool.close()
+    (path,) = spooled(spool.directory)
+    path.write_bytes(b'{"at":%s,"tool":"crux_list_panes","arguments":{"n":3}}\n' % at.encode() + path.read_bytes())
+    assert SpoolTakeover(spool.directory).take(log) == 2
+    assert numbers(log) == [1, 3, 2]
+    assert log_files(log.directory)[-1].day <= datetime.now(UTC).date().isoformat()
     assert verify(log.directory).is_whole
 
 

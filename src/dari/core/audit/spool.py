@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dari.core.audit.record import PendingRecord, decode_pending
 from dari.core.audit.writer import BREATH, MAX_QUEUED_RECORDS, RETRY_S, RecordWriter, append_all, encode_safely
@@ -161,10 +162,13 @@ def _read_lines(path: Path) -> tuple[list[PendingRecord | None], bytes]:
 
 
 def _parse(line: bytes) -> PendingRecord | None:
+    """A time that cannot be becomes now: one in the future would turn the log's page and age the files before it."""
     try:
-        return decode_pending(line)
+        record = decode_pending(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    now = time.time()
+    return record if 0 <= record.at <= now else replace(record, at=now)
 
 
 def take_spool(path: Path) -> Path:
