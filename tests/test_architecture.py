@@ -31,3 +31,10 @@ def test_every_package_is_on_the_map() -> None:
     packages = {path.parent.name for path in (ROOT / "src" / "dari").glob("*/__init__.py")}
     table = PAGE.split("## The packages")[1].split("## Walk 1")[0]
     assert {package for package in packages if f"`{package}`" not in table} == set()
+
+
+def test_a_module_that_is_also_a_program_runs_when_all_of_it_is_there() -> None:
+    """Code that was appended behind `if __name__ == "__main__"` is not defined yet when the program runs."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        _, guard, after = path.read_text().partition('\nif __name__ == "__main__":\n')
+        assert not guard or all(line[:1] in ("", " ") for line in after.splitlines()), path

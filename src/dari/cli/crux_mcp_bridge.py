@@ -107,10 +107,6 @@ def _complain(message: str, hint: str) -> int:
     return 2
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 READ_BYTES = 1 << 16
 MAX_PIPE_WRITE_BYTES = 4096  # what a pipe that is ready takes without making us wait
 MAX_WAITING_BYTES = 1 << 20
@@ -178,3 +174,7 @@ def _end_writing(line: socket) -> None:
         line.shutdown(SHUT_WR)
     except OSError:
         pass  # the daemon was faster
+
+
+if __name__ == "__main__":
+    sys.exit(main())

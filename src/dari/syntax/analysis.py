@@ -99,10 +99,6 @@ def _read(pipe: IO[bytes]) -> bytes | None:
     return data if len(data) == size else None
 
 
-if __name__ == "__main__":
-    main()
-
-
 MAX_SIGNATURE_CHARS = 160
 MAX_DOC_CHARS = 160
 _MAX_COMMENT_LINES = 60
@@ -172,3 +168,7 @@ def doc_line(definition: Definition, tree: SourceTree) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+if __name__ == "__main__":
+    main()
