@@ -8,7 +8,7 @@ be, or none is wanted (`--no-daemon`, DARI_NO_DAEMON=1), the same command runs i
 import os
 import sys
 from _signal import SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]
-from _socket import socket
+from _socket import SO_RCVTIMEO, SOL_SOCKET, socket
 
 from dari.cli.hub import protocol
 from dari.cli.hub.client import CliSocketRefused, ask_to_finish, connect, send_handshake
@@ -16,6 +16,9 @@ from dari.home import runtime_dir
 
 NETWORK, INTERRUPTED = 2, 4
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
+_LOOK_S = 0.25
+"""A Ctrl-C in the moment before `recv` waits does not end it: Python runs the handler when `recv` returns."""
+_LOOK_TIMEVAL = bytes(8) + int(_LOOK_S * 1e6).to_bytes(8, sys.byteorder)
 
 
 class DaemonGone(Exception):
@@ -50,6 +53,7 @@ class CommandRelay:
         is_ours = getsignal(SIGINT) is default_int_handler
         if is_ours:
             signal(SIGINT, self._interrupt)
+            self._sock.setsockopt(SOL_SOCKET, SO_RCVTIMEO, _LOOK_TIMEVAL)
         try:
             return self._relay()
         except BrokenPipeError:
@@ -110,17 +114,22 @@ class CommandRelay:
         while self._sends_stdin or self._answer is not None:
             from select import select
 
-            ready, _, _ = select([self._sock.fileno(), 0], [], [])
+            ready, _, _ = select([self._sock.fileno(), 0], [], [], _LOOK_S)
             if self._sock.fileno() in ready:
                 break
+            if not ready:
+                continue
             if self._answer is not None:
                 self._hear_answer(self._answer)
             else:
                 self._hear_stdin()
-        try:
-            return self._sock.recv(262144)
-        except ConnectionResetError:
-            return b""
+        while True:
+            try:
+                return self._sock.recv(262144)
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:
+                return b""
 
     def _hear_stdin(self) -> None:
         part = _read()
