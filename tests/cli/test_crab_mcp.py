@@ -90,6 +90,9 @@ def test_version_loads_nothing_of_ours_but_the_command() -> None:
         "dari",
         "dari.cli",
         "dari.cli.crab_mcp",
+        "dari.cli.kit",
+        "dari.cli.kit.errors",
+        "dari.cli.kit.program",
         "dari.cli.ports",
         "dari.version",
     }

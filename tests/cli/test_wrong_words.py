@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,13 @@ SLIPS = [
     ("kebab eval run --sett x", "--set"),
     ("kebabd --wathc", "--watch"),
 ]
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A short path: a socket's may have 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="dari-") as folder:
+        yield Path(folder)
 
 
 def run(line: str, tmp_path: Path, **more: str) -> subprocess.CompletedProcess[str]:

@@ -258,8 +258,8 @@ print(*sorted(set(sys.modules) - before))
     command = (sys.executable, "-c", script)
     env = {**os.environ, "DARI_UNMEASURED": "1"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=WITHIN_S, check=True)
-    ours = "dari dari.cli dari.cli.crewx dari.cli.hub dari.cli.hub.client dari.cli.hub.protocol"
-    ours += " dari.cli.remote dari.cli.remote.fast_client dari.daemon dari.daemon.unix_socket"
+    ours = "dari dari.cli dari.cli.crewx dari.cli.hub dari.cli.hub.client dari.cli.hub.protocol dari.cli.kit"
+    ours += " dari.cli.kit.errors dari.cli.remote dari.cli.remote.fast_client dari.daemon dari.daemon.unix_socket"
     ours += " dari.home dari.version"
     assert done.stdout.split() == ["_json", "_socket", *ours.split()]
 

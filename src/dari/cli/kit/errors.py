@@ -3,8 +3,6 @@
 Loads nothing until something fails: `dari remote` and `crux` start in a few milliseconds.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from io import TextIOWrapper
@@ -20,7 +18,7 @@ class ExitCodes:
     An error that `by_name` does not list has its own `exit_code`, if that is one of `known`, else `other`.
     """
 
-    def __init__(self, by_name: Mapping[str, int], *, known: tuple[int, ...] = (), other: int) -> None:
+    def __init__(self, by_name: "Mapping[str, int]", *, known: tuple[int, ...] = (), other: int) -> None:
         self._by_name = by_name
         self._known = known
         self._other = other
@@ -37,7 +35,7 @@ INTERRUPTED = 130
 """As a shell has it for a program that Ctrl-C ended."""
 
 
-def run_guarded(run: Callable[[], int], *, interrupted: int = INTERRUPTED) -> int:
+def run_guarded(run: "Callable[[], int]", *, interrupted: int = INTERRUPTED) -> int:
     """The exit code of a command whose output has reached its file; an expected failure is printed on stderr.
 
     `interrupted` is the code after a Ctrl-C, also one that is pressed while modules are still being loaded.
