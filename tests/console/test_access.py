@@ -121,7 +121,7 @@ async def test_without_a_cookie_there_is_a_page_that_says_how_to_log_in_and_noth
 
 async def test_the_page_comes_in_the_language_that_was_chosen_or_else_in_that_of_the_browser(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
-        cookie = await door.cookie()
+        login = await door.log_in()
         for chosen, accepted, expected in (
             ("", "ko-KR,ko;q=0.9,en;q=0.8", "ko"),
             ("", "fr-FR,ko;q=0.9", "en"),
@@ -130,7 +130,7 @@ async def test_the_page_comes_in_the_language_that_was_chosen_or_else_in_that_of
             ('; dari_language="><script>', "ko", "ko"),
             ("; dari_language=xx", "ko", "ko"),
         ):
-            page = await get(door.base, **{"Cookie": cookie + chosen, "Accept-Language": accepted})
+            page = await get(door.base, **{"Cookie": login.cookie + chosen, "Accept-Language": accepted})
             assert page.status_code == 200 and f'<html lang="{expected}">' in page.text
             script = page.text.partition('type="module" src="')[2].partition('"')[0]
             assert script.endswith(f"/{expected}/main.js") and (await get(door.base + script)).status_code == 200

@@ -192,7 +192,7 @@ async def test_a_file_of_another_program_is_not_changed(place: Place) -> None:
 
 async def test_a_built_in_server_is_no_server_of_a_file(place: Place) -> None:
     async with servers_page(place) as page:
-        for call in ("form", "removal", "stop", "tools", "held", "logs"):
+        for call in ("form", "removal", "stop", "tools", "held"):
             with pytest.raises(NotFound, match="built in"):
                 await page.call(call, name="crewx-tools")
 

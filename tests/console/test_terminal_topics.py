@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -17,6 +18,8 @@ from dari.console.tools.terminals import ConsoleTerminalTools
 from dari.console.topics.panes import PanesEvent, follow_pane, follow_panes
 from dari.core.scopes import ADMIN
 from dari.core.tool import tools_of
+from dari.daemon.lock import FileLock
+from dari.daemon.paths import DaemonPaths
 from dari.errors import DariError, NeedsApproval, NotFound, Unavailable
 from dari.terminal.api.watch import TypedPiece
 from dari.terminal.daemon import cruxd_client
@@ -78,12 +81,25 @@ async def test_a_pane_is_followed_and_typed_into_as_a_person() -> None:
             await anext(frames)
 
 
+@contextmanager
+def _as_hub() -> Iterator[None]:
+    """This process holds the hub's lock: only the hub is believed about whose call it passes on."""
+    hub = DaemonPaths("bridge", lock_name="host.lock")
+    Path(hub.lock_text).parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(hub.lock_text)
+    assert lock.try_acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 async def test_the_name_of_the_hubs_client_reaches_the_pane() -> None:
     from dari.daemon.caller_scopes import pass_on_call_of
 
     backends = _backends()
     async with cruxd(), cruxd_client(CruxPaths(), "mcp") as client:
-        with pass_on_call_of("mcp:claude-code"):
+        with _as_hub(), pass_on_call_of("mcp:claude-code"):
             pane = (await remote_service(client).commands.execute("true")).pane_id
         frames = cast(Any, follow_pane(backends, pane, TopicOptions()))
         frame = await _until(frames, lambda each: each.blocks)

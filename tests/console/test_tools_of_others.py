@@ -86,7 +86,7 @@ async def test_resources_and_prompts_of_npm_are_shown(person: Person) -> None:
     await expect(page.locator("datalist option").first).to_be_attached()
     page = await person.open("/tools/resources")
     listed = page.get_by_role("navigation", name="Resources")
-    await listed.get_by_role("link").filter(has_text=re.compile(r"\.md$")).first.click()
+    await listed.get_by_role("link").filter(has_text=re.compile(r"\.md")).first.click()
     await expect(page.locator(".tools-detail [data-state=ready]")).to_be_visible()
 
 

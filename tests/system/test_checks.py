@@ -72,7 +72,7 @@ class Relay(Squatter):
 
 def token_file(directory: Path) -> Path:
     path = directory / "mcp.token"
-    path.write_text("the token that must not leak\n")
+    path.write_text("the-token-that-must-not-leak\n")
     path.chmod(0o600)
     return path
 
@@ -171,7 +171,7 @@ async def test_the_socket_tells_where_the_hub_is_and_tcp_does_not(tmp_path: Path
 async def test_a_token_that_changed_is_the_one_that_proves(tmp_path: Path) -> None:
     path = token_file(tmp_path)
     async with running(token_path=path) as rig:
-        path.write_text("another token, of the same file\n")
+        path.write_text("another-token-of-the-same-file\n")
         found = await asyncio.to_thread(identify, "127.0.0.1", rig.port, [path])
         assert found is not None and found.token_path == path
 

@@ -10,6 +10,7 @@ import pytest
 from dari.errors import Denied, Failed, TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.errors import ServerRefused
+from dari.transport.client import http_connection
 from dari.transport.client.http import HttpChannel
 from dari.transport.connect import connect
 from tests.support.mcp_client import DISCOVERED, Peer, http_script
@@ -288,7 +289,8 @@ async def test_a_server_that_accepts_nobody_runs_into_the_limit_of_connecting() 
             await Client(channel, mode="handshake").open()
 
 
-async def test_a_limited_pool_serves_everybody_in_turn() -> None:
+async def test_a_limited_pool_serves_everybody_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "MAX_CONNECTIONS", 3)
     busy = most = 0
 
     async def handler(peer: Peer) -> None:
@@ -303,9 +305,6 @@ async def test_a_limited_pool_serves_everybody_in_turn() -> None:
             peer.reply(TEXT)
 
     async with http_script(handler) as url, connect(url, mode="handshake") as client:
-        channel = client._channel
-        assert isinstance(channel, HttpChannel)
-        channel.pool._most = 3
         results = await asyncio.gather(*(client.call_tool("x") for _ in range(40)))
     assert len(results) == 40
     assert most <= 3

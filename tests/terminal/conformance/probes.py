@@ -192,7 +192,6 @@ CATALOGUE: dict[str, tuple[str, ...]] = {
         "engine/test_keys.py::test_the_mouse_is_reported_as_it_was_asked_for",
         "conformance/test_probes.py::test_each_kind_of_mouse_report_has_its_mode",
     ),
-    "focus (1004)": ("engine/test_keys.py::test_focus_is_reported_only_when_asked_for",),
     "keys, application modes, kitty keyboard": (
         "engine/test_keys.py::test_keys_are_sent_as_terminals_send_them",
         "engine/test_keys.py::test_modes_change_what_keys_send",

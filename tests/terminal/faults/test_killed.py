@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from dari.daemon.client import DaemonClient
 from dari.daemon.unix_socket import answers
 from dari.errors import DariError
+from dari.terminal.service import remote_service
 from tests.support.cruxd import Served, below, cruxd, is_running
 from tests.support.waiting import until
 
@@ -45,11 +47,12 @@ async def test_a_killed_daemon_leaves_no_program_and_no_socket_and_the_next_one_
     async with cruxd() as first:
         pids = await start_stubborn(first, home, *STUBBORN)
         everybody = below(first.pid) | set(pids.values())
-        waiting = asyncio.create_task(first.service.commands.wait_for("never", timeout_s=60))
-        await asyncio.sleep(0)
-        first.kill()
-        with pytest.raises(DariError):
-            await asyncio.wait_for(waiting, 15)
+        async with DaemonClient(first.place, "cli") as client:  # one that starts no daemon
+            waiting = asyncio.create_task(remote_service(client).commands.wait_for("never", timeout_s=60))
+            await asyncio.sleep(0)
+            first.kill()
+            with pytest.raises(DariError):
+                await asyncio.wait_for(waiting, 15)
         await until(lambda: not any(map(is_running, everybody)) and not answers(first.place.socket))
         sockets = (first.place.mcp_socket, first.place.socket)
         assert not any(socket.exists() for socket in sockets)
