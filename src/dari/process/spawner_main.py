@@ -10,10 +10,12 @@ speaks to it over a socket, one JSON object a line; the terminal of a new progra
                                                                          ← {"exit": 4711, "code": 0}
 
 Forking here and not in the daemon is safe (no threads, no locks held) and cheap (little memory to copy). As their
-subreaper, the spawner also inherits programs that detach themselves. When the socket ends, because the daemon ended
-or was killed, everything that carries the token of one of its panes is ended too, and what a killed daemon left is
-removed: its sockets (named with their inodes in `sockets`) and the temporary folders of its panes (`folder`). When the
-spawner itself is killed, its *understudy* does that: a fork of it that only waits for its end.
+subreaper, the spawner also inherits programs that detach themselves. A pane's first program is reaped when the pane is
+ended, not before: until then no other process can have its number, by which the rest of the pane is found. When the
+socket ends, because the daemon ended or was killed, everything that carries the token of one of its panes is ended
+too, and what a killed daemon left is removed: its sockets (named with their inodes in `sockets`) and the temporary
+folders of its panes (`folder`). When the spawner itself is killed, its *understudy* does that: a fork of it that only
+waits for its end.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class SpawnerMain:
         self._rest = b""
         self._tokens: dict[int, str] = {}
         self._folders: dict[int, str] = {}  # pid → the temporary folder of a confined pane
-        self._leaders: dict[int, int] = {}  # pid of a pane's first program → the same, until it was reaped
+        self._running: set[int] = set()  # the first programs of panes that have not ended
         self._ending: dict[int, tuple[str, float, float]] = {}  # pid → token, when to ask again, when to kill
         self._sockets: list[list] = []  # type: ignore[type-arg]
         self._understudy = 0
@@ -90,6 +92,7 @@ class SpawnerMain:
         os.closerange(heard + 1, 1024)
         os.setsid()
         self._understudy, rest = 0, b""
+        self._running.clear()  # not our children
         while data := os.read(heard, 1 << 16):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
@@ -148,7 +151,7 @@ class SpawnerMain:
                 for descriptor in (terminal, *inherited.values()):
                     os.close(descriptor)
             self._keep(pid, wish["token"], wish["folder"])
-            self._leaders[pid] = pid
+            self._running.add(pid)
             self._brief(pid=pid, token=wish["token"], folder=wish["folder"])
             self._say(started=wish["start"], pid=pid)
         elif "end" in wish:
@@ -172,24 +175,20 @@ class SpawnerMain:
                 if now < kill_at:
                     self._ending[pid] = (token, kill_at, kill_at)
             if not left or time.monotonic() >= kill_at + SWEEP_S:
-                self._reap()
                 del self._ending[pid]
                 self._forget(pid)
+                self._reap()
                 self._brief(pid=pid)
                 self._say(ended=pid)
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid == self._understudy:
+        for pid in list(self._running):
+            if (code := _exit_code(pid)) is not None:
+                self._running.remove(pid)
+                self._say(exit=pid, code=code)
+        for pid in ({self._understudy} | _children()) - self._tokens.keys() - self._running - {0}:
+            if os.waitpid(pid, os.WNOHANG)[0] and pid == self._understudy:
                 self._engage()
-            if self._leaders.pop(pid, None) is not None:
-                self._say(exit=pid, code=os.waitstatus_to_exitcode(status))
 
     def _say(self, **words: object) -> None:
         try:
@@ -297,6 +296,29 @@ def _members(leader: int, token: str) -> list[int]:
         if int(fields[3]) == leader or (token and wanted in _read(f"/proc/{name}/environ").split(b"\0")):
             found.add(pid)
     return [pid for pid in parents if not found.isdisjoint(_ancestors(pid, parents))]
+
+
+def _children() -> set[int]:
+    """Ours, orphans of panes included. Empty without /proc, where orphans do not come to us."""
+    own = os.getpid()
+    try:
+        with open(f"/proc/{own}/task/{own}/children", "rb") as file:
+            return set(map(int, file.read().split()))
+    except OSError:  # not every kernel has that file
+        names = os.listdir("/proc") if os.path.isdir("/proc/self") else []
+        stats = {int(name): _read(f"/proc/{name}/stat").rpartition(b")")[2].split() for name in names if name.isdigit()}
+        return {pid for pid, fields in stats.items() if len(fields) > 1 and int(fields[1]) == own}
+
+
+def _exit_code(pid: int) -> int | None:
+    """Of a child that has ended, which stays a zombie where the system can leave it one; None while it runs."""
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if ended else None
+    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
 def _members_by_ps(leader: int) -> list[int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict, InvalidInput, NotFound
+from dari.process.reaper_main import state_of
 from dari.process.spawner import Spawner
 from dari.process.tag import children_of
 from dari.terminal.panes import events
@@ -201,6 +202,28 @@ async def test_a_killed_keeper_ends_its_panes_and_the_next_one_starts_anew(tmp_p
         again = await Pane.open(keepers, "2", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
         assert (await again.execute("echo alive")).output == "alive"
         await again.close(force=True)
+
+
+@linux
+async def test_no_other_process_gets_the_number_of_a_pane_that_is_still_there(tmp_path: Path) -> None:
+    """The rest of a pane is found by its number: whoever had it then would be ended with the pane."""
+    async with Spawner() as keepers:
+        pane = await Pane.open(keepers, "1", command=["true"], cwd=str(tmp_path))
+        await pane.exited()
+        assert state_of(pane.pid) == "Z"
+        await pane.close(force=True)
+        assert state_of(pane.pid) == ""
+
+
+@linux
+async def test_programs_that_left_their_pane_are_reaped(tmp_path: Path) -> None:
+    async with Spawner() as keepers:
+        pane = await Pane.open(keepers, "1", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
+        await pane.execute("(setsid sh -c 'echo $$ > one; sleep 0.3' &)")
+        await until(lambda: (tmp_path / "one").exists() and (tmp_path / "one").read_text().strip())
+        detached = int((tmp_path / "one").read_text())
+        await until(lambda: state_of(detached) == "")
+        await pane.close(force=True)
 
 
 async def test_panes_leave_no_descriptors_open(tmp_path: Path) -> None:
