@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dari.bridge.gateway import gateway
 from dari.bridge.gateway.selection import ServerSelection
 from dari.core.events import ListChanged
 from tests.support.gateway import dead, demo, house, is_gone, lab, replied, seen, silent, text_of, written
@@ -227,6 +228,20 @@ async def test_files_that_change_add_replace_and_remove_servers(tmp_path: Path) 
         assert "notifications/tools/list_changed" in methods
         assert text_of(await replied(home.wire, request("tools/call", name="lab__greet"))) == "new"
         await seen(lambda: is_gone(pid))
+
+
+async def test_a_server_may_be_called_as_soon_as_it_stands_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "POLL_INTERVAL_S", 600.0)
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        home.place.write(lab(), lab("two", env={"LAB_SAYS": "so soon"}))
+        assert text_of(await home.ask(stateless(request("tools/call", name="two__greet")))) == "so soon"
+        home.place.write(lab())
+        reply = await home.ask(stateless(request("tools/call", name="three__greet")))
+        assert reply["error"]["code"] == -32602
+        assert not [name for name in home.server.registry.tools if name.startswith("two__")]
 
 
 async def test_a_set_or_a_rule_that_changes_counts_at_once_and_ends_no_server(tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ class Gateway:
         self._is_alone = is_alone
         self._has_code_tools = has_code_tools
         self._mounts: dict[str, MountedServer] = {}
+        self._catalog: Catalog | None = None
         self._has_memories = False
         self._publishing: asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -208,7 +209,7 @@ class Gateway:
     def reload(self) -> None:
         """Read the profiles again: add new servers, replace changed ones, remove missing ones."""
         upstreams = {one.id: one for one in self._view.upstreams()}
-        catalog = self._view.catalog()
+        catalog = self._catalog = self._view.catalog()
         patterns = self._servers(catalog) if callable(self._servers) else self._servers
         wanted = {
             id: one
@@ -317,7 +318,17 @@ class Gateway:
         registry.guidance = write_instructions(mounts, self._separator, is_prefixed=naming == "prefixed")
 
     def _refused_tool(self, name: str) -> Tool | None:
-        """A tool that is known but not listed: calling it gives the reason. None for an unknown name."""
+        """A tool that is known but not listed: calling it gives the reason. None for an unknown name.
+
+        A server may have been written to a file just now: its first call does not wait for the next look at the files.
+        """
+        found = self._unlisted_tool(name)
+        if found is None and self._view.catalog() is not self._catalog:
+            self.reload()
+            found = self._registry.tools.get(name) or self._unlisted_tool(name)
+        return found
+
+    def _unlisted_tool(self, name: str) -> Tool | None:
         naming = self._naming(len(self._mounts))
         for mount in self._mounts.values():
             own = mount.upstream.unlisted_tools()
