@@ -111,6 +111,7 @@ def new_person(browser_loop: asyncio.AbstractEventLoop, browser: Browser, hub: C
 
     yield make
     browser_loop.run_until_complete(stack.aclose())
+    hub.check()
     for each in persons:
         each.problems.check()
 

@@ -173,6 +173,7 @@ async def show(page: Page, name: str) -> None:
         await expect(page.locator("li[data-state='passage']").first).to_be_visible()
     if name == "documents":
         await page.get_by_role("button", name="Index what changed").click()
+        await expect(page.get_by_role("status")).to_contain_text("1 new")
 
 
 async def test_hostile_text_in_every_list_is_text(person: Person, hub: ConsoleHub) -> None:

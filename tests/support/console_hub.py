@@ -232,6 +232,11 @@ class ConsoleHub:
                 self._reading = None
             process._transport.close()  # type: ignore[attr-defined]
 
+    def check(self) -> None:
+        """It runs, unless a test has stopped it."""
+        if self._process is not None and self._process.returncode is not None:
+            raise AssertionError(f"dari up ended by itself with {self._process.returncode}:\n{self.said[-4000:]}")
+
     async def restart(self, number: signal.Signals = signal.SIGTERM) -> None:
         await self.stop(number)
         await self.start()
