@@ -101,6 +101,7 @@ def main() -> None:
         order = json.loads(line)
         pid = os.fork()
         if pid == 0:
+            _say("pid", os.getpid())  # not by who forked it: its own first events may come sooner
             try:
                 settings = load_settings(None, order["environ"])
                 if order["what"] == "reset":
@@ -111,7 +112,6 @@ def main() -> None:
                 print(repr(error), file=sys.stderr)
                 os._exit(3)
             os._exit(0)
-        _say("pid", pid)
         _, status = os.waitpid(pid, 0)
         _say("end", pid, -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
 
