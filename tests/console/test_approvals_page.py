@@ -198,7 +198,11 @@ async def test_a_call_that_nobody_answers_counts_down_and_expires(person: Person
     page = await person.open("/approvals")
     id = await ask(queue, "rm soon", lifetime_s=20.0)
     await page.goto(f"{person.hub.origin}/approvals/{id}")
-    await expect(page.locator(".approval-left[data-state=urgent]").first).to_contain_text("left")
+    left = page.locator(".approval-left[data-state=urgent]").first
+    await expect(left).to_contain_text(re.compile(r"\d sec left"))
+    await set_language(page, "ko")
+    assert re.search(r"\d초", await left.inner_text()), "written anew at once, not with the next second"
+    await set_language(page, "en")
     await expect(page.locator(".approval-detail[data-state=expired]")).to_be_visible(timeout=60_000)
     await expect(page.get_by_role("button", name="Approve once")).to_have_count(0)
 

@@ -51,6 +51,22 @@ async def test_what_runs_is_shown_and_leads_to_its_page(console_page: Page, hub:
     await expect(console_page).to_have_url(re.compile("/knowledge$"))
 
 
+async def test_what_does_not_run_is_not_shown_as_well(person: Person, hub: ConsoleHub) -> None:
+    person.problems.allow("ERR_CONNECTION_REFUSED|WebSocket")
+    hub.write_servers(gone={"command": "no-such-program-here"})
+    page = await person.open("/")
+    runs = page.get_by_role("list", name="What runs")
+    await expect(runs.locator("[data-id=servers]")).to_have_attribute("data-state", "warn")
+    await expect(runs.locator("[data-id=servers]").get_by_title("1 cannot be used")).to_be_visible()
+    hub.write_servers()
+    await expect(runs.locator("[data-id=servers]")).to_have_attribute("data-state", "off")
+    await hub.stop()
+    await expect(runs.locator("[data-id=hub]")).to_have_attribute("data-state", "bad")
+    await expect(card(page, "Doctor")).to_have_attribute("data-state", "checking")
+    await hub.start()
+    await expect(runs.locator("[data-id=hub]")).to_have_attribute("data-state", "ok")
+
+
 async def test_an_agent_gets_a_token_of_its_own_and_the_mark_turns_green_at_its_first_call(
     person: Person, hub: ConsoleHub
 ) -> None:

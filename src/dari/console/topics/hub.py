@@ -29,6 +29,8 @@ class HubState(Struct, frozen=True):
     daemons: dict[str, bool]
     """Which of crabd, cruxd and kebabd run."""
     servers: int
+    failing: int
+    """Servers whose entry cannot be used, or whose last start failed."""
     agents: int
     """Sessions of agents, over HTTP and over stdio."""
     waiting: int
@@ -52,11 +54,14 @@ async def follow_hub(backends: ConsoleBackends, argument: str, options: TopicOpt
 
 
 async def _look(backends: ConsoleBackends) -> HubState:
+    listed = backends.view.catalog().listed
+    broken = sum(1 for one in listed if one.state == "broken")
     return HubState(
         version=VERSION,
         url=backends.url(),
         daemons=await asyncio.to_thread(_running),
-        servers=sum(1 for one in backends.view.catalog().listed if one.state == "ready"),
+        servers=sum(1 for one in listed if one.state == "ready"),
+        failing=broken + sum(1 for one in backends.bridge.pool if one.has_failed and not one.is_active),
         agents=sum(each.sessions for each in backends.activity.clients()),
         waiting=len(backends.approvals.pending()),
     )

@@ -1,6 +1,6 @@
 // Numbers and times as people read them, in the language of the page.
 
-import { Message, bindText, getLanguage } from "./i18n.js";
+import { Made, bindText, getLanguage } from "./i18n.js";
 
 const cache = new Map();
 
@@ -37,6 +37,12 @@ export function duration(ms) {
   return `${Math.floor(s / 3600)}${hours} ${Math.floor((s % 3600) / 60)}${minutes}`;
 }
 
+/** How long it still takes: whole seconds below a minute. A message, so it follows the language. */
+export function left(seconds) {
+  const whole = Math.ceil(Math.max(0, seconds));
+  return new Made(() => (whole < 60 ? formatter(Intl.NumberFormat, { style: "unit", unit: "second", unitDisplay: "short" }).format(whole) : duration(whole * 1000)));
+}
+
 /** Time of day of a Unix time in seconds. */
 export function clock(unix) {
   return formatter(Intl.DateTimeFormat, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }).format(unix * 1000);
@@ -59,23 +65,11 @@ export function ago(unix, now = Date.now() / 1000) {
   return "";
 }
 
-class Ago extends Message {
-  toString() {
-    return ago(this.values);
-  }
-}
-
-class Exactly extends Message {
-  toString() {
-    return dateTime(this.values);
-  }
-}
-
 /** A <time> element that says how long ago, with the exact time in its title; both follow the language and the clock. */
 export function when(unix) {
   const el = document.createElement("time");
   el.dateTime = new Date(unix * 1000).toISOString();
-  bindText(el, "title", new Exactly("", unix));
-  el.append(bindText(document.createTextNode(""), "", new Ago("", unix)));
+  bindText(el, "title", new Made(() => dateTime(unix)));
+  el.append(bindText(document.createTextNode(""), "", new Made(() => ago(unix))));
   return el;
 }

@@ -18,6 +18,17 @@ export class Message {
   }
 }
 
+/** A text that make() writes, anew with each switch of the language. */
+export class Made extends Message {
+  constructor(make) {
+    super();
+    this.make = make;
+  }
+  toString() {
+    return this.make();
+  }
+}
+
 /** A message; values of placeholders may be messages themselves. */
 export function t(key, values) {
   return new Message(key, values);

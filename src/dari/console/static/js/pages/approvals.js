@@ -1,7 +1,7 @@
 // What waits for a person: the queue, the exact effect first, the answer; what was answered; what holds for good.
 
 import { cleanText, h, icon, keyed, replace } from "../lib/dom.js";
-import { duration, when } from "../lib/format.js";
+import { left as timeLeft, when } from "../lib/format.js";
 import { addTexts, t, text } from "../lib/i18n.js";
 import { keys } from "../lib/keys.js";
 import { live } from "../lib/live.js";
@@ -83,8 +83,7 @@ export function mount(root, { route, signal }) {
     if (!one.expires_unix) return replace(el, t("approvals.stays"));
     const left = Math.max(0, one.expires_unix - (Date.now() / 1000 + offset));
     el.dataset.state = left < URGENT_S ? "urgent" : "waiting";
-    const seconds = Math.ceil(left);
-    replace(el, t("approvals.left", { time: seconds < 60 ? `${seconds} s` : duration(seconds * 1000) }));
+    replace(el, t("approvals.left", { time: timeLeft(left) }));
   }
 
   async function showDetail() {
@@ -150,6 +149,7 @@ export function mount(root, { route, signal }) {
       queue = { ...queue, waiting: queue.waiting.filter((one) => one.id !== approval.id) }; // its event may come later
       if (chosen !== approval.id) return;
       chosen = "";
+      if (viewOf(route) !== "waiting") return; // they have gone on by themselves
       go(next ? `/approvals/${next}` : "/approvals", { replace: true });
       show(route);
     } catch (error) {
@@ -212,7 +212,7 @@ export function mount(root, { route, signal }) {
     } } }, t("rule.forget"));
     return h("li", { class: "card", data: { id } }, h("p", { class: "mono" }, cleanText(summary, 1000)),
       h("div", { class: "row wrap small muted" }, h("span", {}, t("rule.by", { by: cleanText(by, 60) })), uses === null ? badge(t("approvals.forSession")) : h("span", {}, t("rule.uses", { n: uses })), last ? when(last) : null,
-        expires ? badge(t("approvals.left", { time: duration(Math.max(0, expires - Date.now() / 1000 - offset) * 1000) }), "warn") : null, h("span", { class: "grow" }), remove));
+        expires ? badge(t("approvals.left", { time: timeLeft(expires - Date.now() / 1000 - offset) }), "warn") : null, h("span", { class: "grow" }), remove));
   }
 
   function hear(event) {

@@ -25,10 +25,13 @@ export function mount(root, { route, signal }) {
   root.append(
     h("header", { class: "page-head" }, h("h1", {}, t("nav.home")), address, copyButton(() => address.textContent, t("home.copy.url"))), runs,
     h("div", { class: "home-columns" }, h("div", { class: "stack" }, connect.el, agents.el), h("div", { class: "stack" }, doctor.el, crabCard(signal), loadCard(signal))));
+  let hub = null;
+  const draw = () => hub && drawRuns(runs, hub, live.state === "open");
   live.follow("hub", (state) => {
-    replace(address, state.url);
-    drawRuns(runs, state);
+    replace(address, (hub = state).url);
+    draw();
   }, { signal });
+  live.onState(draw, signal);
   live.follow("clients", ({ clients }) => {
     connect.setClients(clients);
     agents.setClients(clients);
@@ -37,18 +40,21 @@ export function mount(root, { route, signal }) {
   return { update: connect.update };
 }
 
-function drawRuns(list, state) {
+/** Without a connection the numbers are those of before, and say nothing of what runs now. */
+function drawRuns(list, state, isKnown) {
   const daemons = Object.entries(state.daemons).map(([name, isOn]) => ({ id: name, name, href: { crabd: "/traffic", cruxd: "/terminals", kebabd: "/knowledge" }[name], state: isOn ? "ok" : "off", label: t(isOn ? "home.on" : "home.off"), note: t(`home.${name}`) }));
   const items = [
-    { id: "hub", name: "hub", state: "ok", label: t("home.on"), note: t("home.hub"), href: null },
+    { id: "hub", name: "hub", state: isKnown ? "ok" : "bad", label: t(isKnown ? "home.on" : "home.lost"), note: t("home.hub"), href: null },
     ...daemons,
-    { id: "servers", name: t("home.servers"), state: state.servers ? "ok" : "off", label: String(state.servers), note: t("home.servers.note"), href: "/servers" },
+    { id: "servers", name: t("home.servers"), state: state.failing ? "warn" : state.servers ? "ok" : "off", label: String(state.servers), note: state.failing ? t("home.servers.failing", { n: state.failing }) : t("home.servers.note"), href: "/servers" },
     { id: "agents", name: t("home.agents.now"), state: state.agents ? "ok" : "off", label: String(state.agents), note: t("home.agents.note"), href: null },
     { id: "waiting", name: t("home.waiting"), state: state.waiting ? "warn" : "off", label: String(state.waiting), note: t("home.waiting.note"), href: "/approvals" },
   ];
+  if (!isKnown) for (const one of items.slice(1)) one.state = "off";
   keyed(list, items, (one) => one.id, (one) => h("li", { class: "card row", data: { id: one.id } }), (el, one) => {
-    if (el.dataset.state === one.state && el.dataset.label === String(one.label)) return; // keeps the focus of a link
-    Object.assign(el.dataset, { state: one.state, label: String(one.label) });
+    const shown = { state: one.state, label: String(one.label), note: String(one.note) };
+    if (Object.entries(shown).every(([name, value]) => el.dataset[name] === value)) return; // keeps the focus of a link
+    Object.assign(el.dataset, shown);
     const name = h("strong", {}, one.name);
     replace(el, dot(one.state, one.label), one.href ? h("a", { href: one.href, class: "grow", title: one.note }, name) : h("span", { class: "grow", title: one.note }, name),
       /^\d+$/.test(one.label) ? h("span", { class: "home-number" }, one.label) : null);
@@ -81,6 +87,6 @@ function doctorCard(signal) {
     }
     check();
   }
-  live.onState((state) => state === "open" && check(), signal);
+  live.onState((state) => (state === "open" ? check() : (el.dataset.state = "checking")), signal);
   return { el, check };
 }

@@ -87,7 +87,7 @@ export function tokensPanel(signal) {
     replace(may, badge(t(isReadOnly ? "settings.token.may.read" : "settings.token.may.all"), isReadOnly ? "info" : ""));
     replace(made, token.created_unix ? when(token.rotated_unix || token.created_unix) : "–");
     replace(used, token.last_used_unix ? when(token.last_used_unix) : t("settings.token.never"));
-    replace(now, token.is_shared ? "" : count(sessions.get(token.name) || 0));
+    replace(now, token.is_shared ? "–" : count(sessions.get(token.name) || 0));
   }
 
   const draw = () => keyed(rows, tokens, (one) => one.name, make, update);

@@ -23,7 +23,7 @@ export function mount(root, { route, signal }) {
   const imported = h("div", { role: "status", data: { result: "import" } });
   const filter = filterBox({ value: route.query.get("filter") ?? "", signal, onChange: (text) => setQuery({ filter: text || null }) });
   const most = h("input", { class: "input", name: "most", type: "number", min: "1", value: String(MOST), required: true });
-  const picker = h("input", { type: "file", name: "file", accept: ".har,application/json", "aria-label": t("har.file"), on: { change: () => picker.files[0] && load(picker.files[0]) } });
+  const picker = h("input", { class: "visually-hidden", type: "file", name: "file", accept: ".har,application/json", "aria-label": t("har.file"), on: { change: () => picker.files[0] && load(picker.files[0]) } });
   replace(root, h("section", { class: "stack", "aria-labelledby": "har-title" },
     h("h2", { id: "har-title" }, t("har.title")), h("p", { class: "muted" }, t("har.about")),
     h("div", { class: "settings-grid" },
@@ -32,7 +32,7 @@ export function mount(root, { route, signal }) {
         h("label", { class: "check" }, h("input", { type: "checkbox", name: "bodies", checked: true }), t("har.bodies")),
         h("div", { class: "row" }, h("button", { class: "btn primary", type: "submit" }, icon("download"), t("har.download"))), exported),
       h("div", { class: "card stack", data: { drop: "har" }, on: { dragover: (event) => event.preventDefault(), drop: dropped } },
-        h("h3", {}, t("har.import")), h("p", { class: "muted" }, t("har.drop")), picker, imported))));
+        h("h3", {}, t("har.import")), h("p", { class: "muted" }, t("har.drop")), h("div", { class: "row" }, h("label", { class: "btn har-choose" }, picker, icon("file"), t("har.choose"))), imported))));
   return {};
 
   /** One piece of work with its words and a way out. */

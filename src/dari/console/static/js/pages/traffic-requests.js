@@ -174,7 +174,8 @@ export function mount(root, { route, signal }) {
     clear.disabled = !model.count;
     nothing.hidden = !isEmpty;
     if (!isEmpty) return;
-    if (filter && !isDown) replace(nothing, emptyState({ icon: "filter", title: t("traffic.none.filter"), body: t("traffic.none.filter.body"), action: h("button", { class: "btn", type: "button", on: { click: () => box.use("") } }, t("traffic.filter.clear")) }));
+    const why = isRefused ? "traffic.none.unreadable" : "traffic.none.filter";
+    if (filter && !isDown) replace(nothing, emptyState({ icon: "filter", title: t(why), body: t(`${why}.body`), action: h("button", { class: "btn", type: "button", on: { click: () => box.use("") } }, t("traffic.filter.clear")) }));
     else {
       steps.show(proxy);
       if (steps.element.parentNode !== nothing) replace(nothing, steps.element);

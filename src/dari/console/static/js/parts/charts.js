@@ -95,8 +95,8 @@ function drawStacked({ area = false, height = 120, format = count, ...data }, { 
   replace(legend, series.map((one, at) => h("span", { class: "chart-key" }, h("i", { class: colour(one, at), "aria-hidden": "true" }), named(one.name))));
   replace(table, rowsTable(data.label, [text(t("chart.time")), ...series.map((one) => named(one.name))],
     totals.map((_, at) => [clock(start + at * step), ...series.map((one) => format(one.values[at]))])));
-  if (!most) return empty(picture);
-  const y = (value) => height - (value / most) * (height - 4);
+  if (!most && !(area && steps)) return empty(picture);
+  const y = (value) => height - (value / (most || 1)) * (height - 4);
   const shapes = area ? areas(series, totals, y) : columns(series, totals, y, height);
   const width = WIDTH / steps;
   const touch = totals.map((total, at) => svg("rect", { x: at * width, y: 0, width, height, class: "chart-touch" },

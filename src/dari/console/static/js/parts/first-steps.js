@@ -18,7 +18,7 @@ export function firstSteps({ start, signal }) {
   const ready = h("p", { class: "muted" }, t("traffic.step.ca.ready"));
   const steps = [
     step("traffic.step.start", [startText, startButton]),
-    step("traffic.step.env", [h("p", { class: "muted" }, t("traffic.step.env.body")), waiting, script], copy),
+    step("traffic.step.env", [h("p", { class: "muted" }, t("traffic.step.env.body"), " ", h("code", {}, "dari proxy run -- CMD")), waiting, script], copy),
     step("traffic.step.ca", [h("p", { class: "muted" }, t("traffic.step.ca.body")), make, ready]),
   ];
   const element = h("div", { class: "first-steps" }, title, body, h("ol", {}, steps));

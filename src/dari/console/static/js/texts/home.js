@@ -1,10 +1,10 @@
 export default {
   en: {
-    "home.runs": "What runs", "home.on": "running", "home.off": "not running",
+    "home.runs": "What runs", "home.on": "running", "home.off": "not running", "home.lost": "connection lost",
     "home.hub": "This hub: sessions, servers, approvals, audit log", "home.copy.url": "Copy the address of /mcp",
     "home.load": "Load", "home.load.more": "More", "home.load.calls": "Calls in the last hour", "home.load.cpu": "Processor load of {name}",
     "home.crabd": "The proxy; the first use starts it", "home.cruxd": "Terminals; the first use starts it", "home.kebabd": "Knowledge; the first use starts it",
-    "home.servers": "Servers", "home.servers.note": "Other MCP servers that may run", "home.agents.now": "Agents", "home.agents.note": "Sessions over HTTP and stdio",
+    "home.servers": "Servers", "home.servers.note": "Other MCP servers that may run", "home.servers.failing": "{n} cannot be used: see Servers", "home.agents.now": "Agents", "home.agents.note": "Sessions over HTTP and stdio",
     "home.waiting": "Approvals", "home.waiting.note": "Calls that wait for you",
     "home.connect": "Connect an agent", "home.connect.body": "Choose the program, copy what it needs, and ask it for something. The mark turns green at its first call.",
     "home.clients": "Program", "home.via": "Connection", "home.via.http": "HTTP", "home.via.stdio": "stdio",
@@ -25,11 +25,11 @@ export default {
     "home.crab.copy.endpoint": "Copy the endpoint", "home.crab.copy.path": "Copy the path of the token file",
   },
   ko: {
-    "home.runs": "실행 상태", "home.on": "실행 중", "home.off": "꺼짐",
+    "home.runs": "실행 상태", "home.on": "실행 중", "home.off": "꺼짐", "home.lost": "연결 끊김",
     "home.hub": "이 허브: 세션, 서버, 승인, 감사 기록", "home.copy.url": "/mcp 주소 복사",
     "home.load": "부하", "home.load.more": "더 보기", "home.load.calls": "지난 한 시간의 호출", "home.load.cpu": "{name} CPU 부하",
     "home.crabd": "프록시. 처음 쓸 때 시작됩니다", "home.cruxd": "터미널. 처음 쓸 때 시작됩니다", "home.kebabd": "지식. 처음 쓸 때 시작됩니다",
-    "home.servers": "서버", "home.servers.note": "실행할 수 있는 다른 MCP 서버", "home.agents.now": "에이전트", "home.agents.note": "HTTP와 stdio 세션",
+    "home.servers": "서버", "home.servers.note": "실행할 수 있는 다른 MCP 서버", "home.servers.failing": "{n}개를 쓸 수 없음: 서버 페이지를 보세요", "home.agents.now": "에이전트", "home.agents.note": "HTTP와 stdio 세션",
     "home.waiting": "승인", "home.waiting.note": "승인을 기다리는 호출",
     "home.connect": "에이전트 연결", "home.connect.body": "프로그램을 고르고 설정을 복사한 뒤 무엇이든 시켜 보세요. 첫 호출이 오면 표시가 초록색으로 바뀝니다.",
     "home.clients": "프로그램", "home.via": "연결 방식", "home.via.http": "HTTP", "home.via.stdio": "stdio",
