@@ -19,6 +19,7 @@ ALL_KB = 90.0
 FIRST_PAINT_MS = 300.0
 LONG_PERCENT = 5.0
 LINKS = "nav a[href]"
+CALM_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,14 @@ def busy(plan: Plan) -> Iterator[Measurement[Contender]]:
     ahead = (Target(EMPTY, "≥", 0.85), Target(MITMWEB, "≥", 1.0), Target(INSPECTOR, "≥", 1.0))
     rate = Measurement(name, "frames/s", (OURS, EMPTY, MITMWEB, INSPECTOR), ahead)
     long = Measurement(f"{name}: above 50 ms", "%", CONTENDERS, (), limit=LONG_PERCENT)
-    cpu = Measurement("server CPU for each viewer of that", "%", CONTENDERS, ())
+    cpu = Measurement("server CPU for one viewer of 100 flows/s", "%", CONTENDERS, ())
     for _ in range(plan.rounds):
         rate.add(EMPTY, _empty(plan).per_s)
     for contender in _present():
         try:
             with SITES[contender.name](plan.browser, plan.scratch, is_busy=True) as running:
-                _watch(plan, running, rate, long, cpu)
+                _watch(plan, running, rate, long)
+                _view(plan, running, cpu)
         except (BenchError, Error) as failed:
             if contender is OURS:
                 raise
@@ -94,30 +96,42 @@ def _watch(
     running: Running,
     rate: Measurement[Contender],
     long: Measurement[Contender],
-    cpu: Measurement[Contender],
 ) -> None:
-    """The slowest of the pages that are open at the same time; the server's CPU against the same load unwatched."""
-    used_s = []
+    """The slowest of the pages that are open at the same time."""
     with ExitStack() as stack:
-        with ExitStack() as windows:
-            # A page behind another one of its window draws twice a second, whatever it is.
-            pages = [windows.enter_context(visitor(plan.browser, running.site)).new_page() for _ in running.busy_urls]
-            for page, url in zip(pages, running.busy_urls, strict=True):
-                page.goto(url, wait_until="commit")  # 50,000 flows may take a page minutes
-            stack.enter_context(running.load())
-            for page in pages:
-                settle(page, running.contender)
-            for _ in range(plan.rounds):
-                before_s = running.cpu_s()
-                worst = min(frames_of_all(pages, plan.seconds), key=lambda each: each.per_s)
-                used_s.append(running.cpu_s() - before_s)
-                rate.add(running.contender, worst.per_s)
-                long.add(running.contender, worst.long_percent)
-        before_s = running.cpu_s()
-        time.sleep(plan.seconds)
-        unwatched_s = running.cpu_s() - before_s
-    for one in used_s:
-        cpu.add(running.contender, max(0.0, one - unwatched_s) / plan.seconds * 100)
+        # A page behind another one of its window draws twice a second, whatever it is.
+        pages = [stack.enter_context(visitor(plan.browser, running.site)).new_page() for _ in running.busy_urls]
+        for page, url in zip(pages, running.busy_urls, strict=True):
+            page.goto(url, wait_until="commit")  # 50,000 flows may take a page minutes
+        stack.enter_context(running.load())
+        for page in pages:
+            settle(page, running.contender)
+        for _ in range(plan.rounds):
+            worst = min(frames_of_all(pages, plan.seconds), key=lambda each: each.per_s)
+            rate.add(running.contender, worst.per_s)
+            long.add(running.contender, worst.long_percent)
+
+
+def _view(plan: Plan, running: Running, cpu: Measurement[Contender]) -> None:
+    """The server's CPU with one page open, less that with none. The load is steady: a pane that prints as fast as it
+    can takes whatever a page leaves."""
+    with running.steady_load():
+        before = _cpu_percent(running, plan.seconds)
+        with visitor(plan.browser, running.site) as context:
+            page = context.new_page()
+            page.goto(running.busy_urls[0], wait_until="commit")
+            settle(page, running.contender)
+            watched = [_cpu_percent(running, plan.seconds) for _ in range(plan.rounds)]
+        time.sleep(CALM_S)
+        alone = (before + _cpu_percent(running, plan.seconds)) / 2
+    for one in watched:
+        cpu.add(running.contender, max(0.0, one - alone))
+
+
+def _cpu_percent(running: Running, seconds: float) -> float:
+    before_s, began_s = running.cpu_s(), time.monotonic()
+    time.sleep(seconds)
+    return (running.cpu_s() - before_s) / (time.monotonic() - began_s) * 100
 
 
 def _present() -> list[Contender]:

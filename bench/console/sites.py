@@ -48,6 +48,8 @@ class Running:
     further_pids: list[int] = field(default_factory=list)
     load: Callable[[], AbstractContextManager[None]] = nullcontext
     """What goes on while the pages are looked at; it is entered when they are open."""
+    steady_load: Callable[[], AbstractContextManager[None]] = nullcontext
+    """So much in a second, however busy the machine is; the first of the pages shows it."""
 
     def cpu_s(self) -> float:
         """Of the server and what belongs to it."""
@@ -153,8 +155,10 @@ def dari(browser: Browser, scratch: Scratch, *, is_busy: bool = False) -> Iterat
             with traffic(proxy, port, FLOWS + 1000, FLOWS_PER_S):
                 hub.call("crux_send_text", pane_id=pane, text=PRINTING, enter=True)
                 yield
+                hub.call("crux_send_keys", pane_id=pane, keys="C-c")
 
         running.load = load
+        running.steady_load = lambda: traffic(proxy, port, 0, FLOWS_PER_S)
         yield running
 
 
@@ -208,7 +212,7 @@ def mitmweb(browser: Browser, scratch: Scratch, *, is_busy: bool = False) -> Ite
             return
         wait_until_listening(MITMWEB, process, port, scratch)
         _wait_until_read(web)
-        running.load = lambda: traffic(port, origin, 0, FLOWS_PER_S)
+        running.load = running.steady_load = lambda: traffic(port, origin, 0, FLOWS_PER_S)
         yield running
     finally:
         stop(process)
