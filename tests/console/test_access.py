@@ -15,6 +15,7 @@ import websockets
 from websockets.asyncio.client import connect as Connect
 from websockets.typing import Subprotocol
 
+from dari.console.static_files import frame_style_hash
 from tests.support.installed_hub import Hub, dari_up
 from tests.support.real_clients import DARI
 
@@ -231,6 +232,7 @@ async def test_every_answer_has_a_strict_policy(tmp_path: Path) -> None:
         for path in ("/", "/login?key=x", "/static/app.css", "/nowhere"):
             policy = (await get(door.base + path)).headers["content-security-policy"]
             assert "unsafe" not in policy and "default-src 'none'" in policy
+            assert f"style-src 'self' '{frame_style_hash()}';" in policy
 
 
 async def test_the_console_is_for_loopback_unless_it_is_asked_for(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs
 
 from dari.console.login import SESSION_LIFETIME_S, ConsoleSession, Logins
 from dari.console.script_chunks import LANGUAGES
-from dari.console.static_files import StaticFile, encode_for, find_file, page_file
+from dari.console.static_files import StaticFile, encode_for, find_file, frame_style_hash, page_file
 from dari.daemon.caller_scopes import CallerIdentity
 from dari.daemon.person import find_agent
 from dari.daemon.tcp_peer import Address, is_local, knows_tcp_owners, tcp_peer_pid
@@ -33,12 +34,11 @@ SUBPROTOCOL = "dari"
 """What a page speaks on the WebSocket; its page key stands behind it in the list."""
 PAGE_KEY = b"x-dari-page-key"
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
-    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' '{style}'; img-src 'self' data: blob:; "
+    "media-src data: blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _SAFE = [
-    (b"content-security-policy", CSP.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
@@ -238,6 +238,11 @@ async def _say(send: Send, status: int, text: str, fields: list[tuple[bytes, byt
     await _send(send, status, [*plain, *(fields or [])], body)
 
 
+@cache
+def _policy() -> tuple[bytes, bytes]:
+    return b"content-security-policy", CSP.format(style=frame_style_hash()).encode()
+
+
 async def _send(send: Send, status: int, fields: list[tuple[bytes, bytes]], body: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [*fields, *_SAFE]})
+    await send({"type": "http.response.start", "status": status, "headers": [*fields, _policy(), *_SAFE]})
     await send({"type": "http.response.body", "body": body})
