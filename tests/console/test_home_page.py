@@ -62,7 +62,9 @@ async def test_what_does_not_run_is_not_shown_as_well(person: Person, hub: Conso
     await expect(runs.locator("[data-id=servers]")).to_have_attribute("data-state", "off")
     await hub.stop()
     await expect(runs.locator("[data-id=hub]")).to_have_attribute("data-state", "bad")
-    await expect(card(page, "Doctor")).to_have_attribute("data-state", "checking")
+    good, off = card(page, "Doctor").locator(".dot[data-state=ok]").first, runs.locator(".dot[data-state=off]").first
+    grey = await off.evaluate("(dot) => getComputedStyle(dot).backgroundColor")
+    await expect(good).to_have_css("background-color", grey)
     await hub.start()
     await expect(runs.locator("[data-id=hub]")).to_have_attribute("data-state", "ok")
 
