@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.panes import fill_fish_data
+
 
 @pytest.fixture
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,3 +17,4 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("DARI_HOME", str(tmp_path / "dari"))
     monkeypatch.setenv("SHELL", "/bin/bash")
+    fill_fish_data(tmp_path / ".local" / "share")
