@@ -11,7 +11,7 @@ import pytest
 
 from dari.errors import Failed
 from dari.paths import write_private
-from dari.transport import token_file
+from dari.transport import token_file, token_watch
 from dari.transport.token_file import TokenFile, make_token
 from tests.support.transports import Rig, logged, running
 from tests.support.wire import initialize
@@ -125,6 +125,19 @@ async def test_a_rotated_token_replaces_the_old_one(tmp_path: Path, no_delay: No
         assert await status_with(rig, old) == 200
         path.write_text("new-secret\n")
         assert await status_with(rig, old) == 401
+        assert await status_with(rig, "new-secret") == 200
+
+
+async def test_a_new_token_counts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the file was gone for a moment, as between two daemons."""
+    monkeypatch.setattr(token_file, "_RECHECK_S", 600.0)
+    monkeypatch.setattr(token_watch, "POLL_S", 600.0)
+    path = tmp_path / "token"
+    async with running(token_path=path) as rig:
+        assert await status_with(rig, rig.token) == 200
+        path.unlink()
+        assert await status_with(rig, "wrong") == 401
+        write_private(path, b"new-secret\n")
         assert await status_with(rig, "new-secret") == 200
 
 

@@ -68,7 +68,17 @@ class HttpGuard:
             return grant
         if authorization is None:
             return None
-        if self.token.accepts(authorization, now_s):
+        found = self._find(self.token, authorization, now_s, grant)
+        if found is None:
+            # One that was made a moment ago: nobody is refused by what a file said before.
+            self.token.refresh()
+            if self.clients is not None:
+                self.clients.refresh()
+            found = self._find(self.token, authorization, now_s, grant)
+        return found
+
+    def _find(self, token: TokenFile, authorization: bytes, now_s: float, grant: Grant) -> Grant | None:
+        if token.accepts(authorization, now_s):
             return grant
         return None if self.clients is None else self.clients.find(authorization, now_s)
 
