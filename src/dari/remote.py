@@ -42,6 +42,7 @@ from dari.mcp.client.results import (
     RemoteTool,
 )
 from dari.rpc.codec import UNREADABLE, encode
+from dari.struct_types import ready
 
 __all__ = ["CallResult", "Server", "Servers", "server", "servers"]
 
@@ -238,6 +239,6 @@ def _as_it_stands(value: str) -> str:
 
 def _read(raw: Raw, wanted: type[T], what: str) -> T:
     try:
-        return msgspec.json.decode(raw, type=wanted)
+        return msgspec.json.decode(raw, type=ready(wanted))
     except UNREADABLE as error:
         raise Failed(f"the {what} is not what was asked for: {error}", "look at the raw result first") from None

@@ -127,6 +127,7 @@ class ConsoleHub:
             "DARI_HOME": str(self.dari_home),
             "SHELL": "/bin/bash",
             "LANG": "C.UTF-8",
+            "PYTHONFAULTHANDLER": "1",
             **(environ or {}),
         }
         self._process: asyncio.subprocess.Process | None = None
@@ -261,7 +262,9 @@ def new_home() -> Iterator[Path]:
 def end_daemons(home: Path) -> None:
     """Those whose lock is below `home`, and wait for their ends."""
     ending = []
-    for lock in home.rglob("*.pid"):
+    # Not `rglob`, which fails where a daemon removes a folder at the same time.
+    locks = [Path(folder, name) for folder, _, names in os.walk(home) for name in names if name.endswith(".pid")]
+    for lock in locks:
         pid = lock_holder(lock)
         if pid is None:
             continue

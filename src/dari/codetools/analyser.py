@@ -12,6 +12,7 @@ import msgspec
 from dari.process.child import Child, ChildSpec, StopTimeouts
 from dari.process.children import Children
 from dari.sandbox.confinement import Confinement, PathRule
+from dari.struct_types import ready
 from dari.syntax.analysis import FRAME, MAX_FRAME_BYTES, AnalysisRequest, Answer
 
 FILE_S = 8.0
@@ -22,7 +23,7 @@ PROCESSES = min(4, os.cpu_count() or 1)
 MAX_MEMORY_BYTES = 3 << 30
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Answer).decode
+_decode = msgspec.msgpack.Decoder(ready(Answer)).decode
 
 
 class ParserFailed(Exception):

@@ -23,6 +23,7 @@ from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import DariError
 from dari.paths import home, private_dir, read_regular
+from dari.struct_types import ready
 from dari.text.sanitize import escape_and_shorten, escape_hidden
 
 _MAX_CONFIG_BYTES = 1 << 20
@@ -126,7 +127,7 @@ class _PyrightReport(Struct, frozen=True, rename="camel"):
 
 def read_pyright(output: bytes) -> list[Diagnostic]:
     found = []
-    for one in msgspec.json.decode(output, type=_PyrightReport).general_diagnostics:
+    for one in msgspec.json.decode(output, type=ready(_PyrightReport)).general_diagnostics:
         level: Severity = "error" if one.severity == "error" else "warning" if one.severity == "warning" else "info"
         at = one.range.start
         rule = one.rule or SYNTAX
@@ -186,7 +187,7 @@ def read_cargo(output: bytes) -> list[Diagnostic]:
     for row in output.splitlines():
         if not row.startswith(b'{"reason":"compiler-message"'):
             continue
-        message = msgspec.json.decode(row, type=_CargoLine).message
+        message = msgspec.json.decode(row, type=ready(_CargoLine)).message
         span = next((span for span in message.spans if span.is_primary), None) if message else None
         if message and span:
             level: Severity = "error" if message.level.startswith("error") else "warning"

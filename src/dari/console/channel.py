@@ -30,6 +30,7 @@ from dari.rpc.codec import (
     notification_message,
     result_message,
 )
+from dari.struct_types import ready
 
 MAX_TOPICS = 64
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
@@ -67,8 +68,8 @@ class _TopicEnded(Struct, frozen=True):
     error: _TopicError | None
 
 
-_decode_request = msgspec.json.Decoder(_TopicRequest).decode
-_decode_params = msgspec.json.Decoder(_TopicParams).decode
+_decode_request = msgspec.json.Decoder(ready(_TopicRequest)).decode
+_decode_params = msgspec.json.Decoder(ready(_TopicParams)).decode
 
 
 class ConsoleChannel(ReplyChannel):

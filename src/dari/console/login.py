@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.paths import make_dirs, write_private
+from dari.struct_types import ready
 
 KEY_LIFETIME_S = 600.0
 SESSION_LIFETIME_S = 30 * 24 * 3600.0
@@ -120,6 +121,6 @@ def _read(path: Path) -> list[ConsoleSession]:
     try:
         if path.stat().st_mode & 0o077:
             return []
-        return msgspec.json.decode(path.read_bytes(), type=list[ConsoleSession])
+        return msgspec.json.decode(path.read_bytes(), type=ready(list[ConsoleSession]))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return []

@@ -32,6 +32,7 @@ from dari.core.jcs import digest
 from dari.core.proposal_redaction import redact_proposal
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.paths import private_dir, write_private
+from dari.struct_types import ready
 
 if TYPE_CHECKING:
     from dari.core.approvals import ProposedCall
@@ -319,7 +320,7 @@ def _read(path: Path) -> tuple[dict[str, StandingRule], str]:
             return {}, f"{path} must be a file of yours that nobody else may write"
         data = stream.read(MAX_FILE_BYTES + 1)
     try:
-        rules = msgspec.json.decode(data, type=_File).rules
+        rules = msgspec.json.decode(data, type=ready(_File)).rules
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return {}, f"{path} does not hold rules: {error}"
     return {rule.id: rule for rule in rules[:MAX_RULES]}, ""

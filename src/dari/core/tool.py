@@ -20,6 +20,7 @@ from dari.core.schema import Schema, object_schema, title_of
 from dari.core.scopes import READ
 from dari.core.validation import invalid_arguments, stringify_ids
 from dari.errors import TimedOut
+from dari.struct_types import ready
 
 _MARK = "__dari_tool__"
 DEFAULT_TIMEOUT_S = 120.0
@@ -245,7 +246,7 @@ def _gated(function: Callable[..., Any], output: OutputPolicy, *, is_async: bool
 
 
 def _runner(function: Callable[..., Any], arguments: type[Struct], context_name: str | None) -> Run:
-    decode = msgspec.json.Decoder(arguments).decode
+    decode = msgspec.json.Decoder(ready(arguments)).decode
     names = arguments.__struct_encode_fields__
 
     def read(raw: bytes | msgspec.Raw) -> Any:

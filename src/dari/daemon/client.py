@@ -32,6 +32,7 @@ from dari.daemon.tokens import read_token
 from dari.daemon.unix_socket import HANDSHAKE_PAUSES_S, check_daemon_owner, connect_unix
 from dari.errors import DariError, Denied, Failed, InvalidInput, TimedOut, Unavailable
 from dari.rpc.codec import UNREADABLE
+from dari.struct_types import ready
 
 if TYPE_CHECKING:
     from dari.daemon.paths import AnyPath
@@ -375,6 +376,6 @@ def _waiting_s(params: Params | None) -> float:
 
 def _decode(method: str, result: Raw, returns: Any) -> Any:
     try:
-        return msgspec.json.decode(result, type=Any if returns is object else returns)
+        return msgspec.json.decode(result, type=ready(Any if returns is object else returns))
     except UNREADABLE as error:
         raise Failed(f"{method} returned something unexpected: {error}", "restart the daemon") from error

@@ -9,13 +9,14 @@ import msgspec
 
 from dari.daemon.errors import DaemonError, ErrorCode
 from dari.rpc.codec import UNREADABLE
+from dari.struct_types import ready
 
 P = TypeVar("P")
 
 
 def params_reader(params: type[P]) -> Callable[[bytes], P]:
     """A strict reader: no conversions, a null only where the type says so, extra keys ignored."""
-    decode = msgspec.json.Decoder(params).decode
+    decode = msgspec.json.Decoder(ready(params)).decode
 
     def read(text: bytes) -> P:
         try:

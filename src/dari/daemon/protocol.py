@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dari.daemon.errors import DaemonError, ErrorCode
 from dari.rpc.codec import UNREADABLE, encode
+from dari.struct_types import ready
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 PROTOCOL_VERSION = 1
@@ -59,8 +60,8 @@ class HandshakeResult(Struct):
     principal_verified: bool
 
 
-_decode_request = msgspec.json.Decoder(DaemonRequest).decode
-_decode_reply = msgspec.json.Decoder(DaemonReply).decode
+_decode_request = msgspec.json.Decoder(ready(DaemonRequest)).decode
+_decode_reply = msgspec.json.Decoder(ready(DaemonReply)).decode
 
 
 def decode_request(line: bytes) -> DaemonRequest:

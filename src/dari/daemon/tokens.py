@@ -25,6 +25,7 @@ from dari.errors import Failed, InvalidInput
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import FileId, remove_own, write_private
 from dari.rpc.codec import UNREADABLE, encode
+from dari.struct_types import ready
 
 TOKEN_KEY_BYTES = 32
 MAX_TOKEN_CHARS = 4096
@@ -62,7 +63,7 @@ class Claims(msgspec.Struct, frozen=True):
     jti: str
 
 
-_decode_claims = msgspec.json.Decoder(Claims).decode
+_decode_claims = msgspec.json.Decoder(ready(Claims)).decode
 
 
 class Tokens:

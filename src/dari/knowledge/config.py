@@ -21,6 +21,7 @@ from dari.knowledge.errors import ConfigInvalid, ConfigNotFound
 from dari.knowledge.models.settings import EmbeddingSettings
 from dari.knowledge.paths import EXTERNAL, DataPaths, config_file, default_data_dir, expand, is_config_named, logs_dir
 from dari.paths import read_regular
+from dari.struct_types import ready
 
 CONFIG_VERSION = 1
 MAX_CONFIG_BYTES = 1024 * 1024
@@ -255,7 +256,7 @@ def check_config(values: Mapping[str, Any], origin: str) -> KebabConfig:
     """Values as settings, or an error that names the key."""
     _refuse_unknown(values, origin)
     try:
-        config = msgspec.convert(values, KebabConfig, strict=False)
+        config = msgspec.convert(values, ready(KebabConfig), strict=False)
     except msgspec.ValidationError as error:
         raise ConfigInvalid(
             f"{origin}: {_readable(str(error))}",

@@ -18,6 +18,7 @@ from dari.errors import Failed, InvalidInput
 from dari.mcp.error_mapping import RpcError, invalid_params
 from dari.mcp.versions import MISSING_CAPABILITY
 from dari.rpc.codec import encode
+from dari.struct_types import ready
 
 STATE_TTL_S = 3600
 _AGAIN = "start the call again without it"
@@ -67,7 +68,7 @@ class StateSigner:
         payload, _, mac = text.partition(".")
         if not hmac.compare_digest(mac.encode(), self._mac(payload).encode()):
             raise invalid_params("requestState failed its integrity check", _AGAIN)
-        remembered = msgspec.json.decode(_unb64(payload), type=RequestState)
+        remembered = msgspec.json.decode(_unb64(payload), type=ready(RequestState))
         if remembered.binding != _digest(bound_to):
             raise invalid_params("requestState belongs to another call or principal", _AGAIN)
         if remembered.expires_s < time.time():
@@ -112,7 +113,7 @@ def read_answer(key: str, question: ClientRequest, answer: Any) -> Any:
     if not isinstance(question, (Elicit, ElicitUrl)):
         return answer
     try:
-        elicited = msgspec.convert(answer, Elicited)
+        elicited = msgspec.convert(answer, ready(Elicited))
     except msgspec.ValidationError as error:
         raise InvalidInput(f"the answer to '{key}': {error}", "action is accept, decline or cancel") from None
     if isinstance(question, Elicit) and elicited.action == "accept":

@@ -14,6 +14,7 @@ from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
 from dari.mcp.client_requests import ClientAnsweredError, InputRequired, RequestState, read_answer, require_capabilities
 from dari.mcp.error_mapping import RpcError, invalid_params
 from dari.rpc.codec import UNREADABLE, Message, Params, RequestId, decode_any, notification_message
+from dari.struct_types import ready
 from dari.text.redact import redact_secrets
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ class _Named(msgspec.Struct):
     name: str = ""
 
 
-_decode_named = msgspec.json.Decoder(_Named).decode
+_decode_named = msgspec.json.Decoder(ready(_Named)).decode
 
 
 def _name_in(client_info: msgspec.Raw) -> str:

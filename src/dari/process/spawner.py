@@ -18,6 +18,7 @@ from typing import Self
 import msgspec
 
 from dari.errors import DariError, Failed, InvalidInput, NotFound, Unavailable
+from dari.struct_types import ready
 
 START_S = 10.0
 HANGUP_S = 0.5
@@ -186,7 +187,7 @@ class Spawner:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
         for said in lines:
-            self._understand(msgspec.json.decode(said, type=_Said))
+            self._understand(msgspec.json.decode(said, type=ready(_Said)))
 
     def _understand(self, said: _Said) -> None:
         if said.started is not None:

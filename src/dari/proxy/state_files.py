@@ -16,6 +16,7 @@ from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import StagedFile, private_dir, write_private
 from dari.proxy.configuration import Configuration
 from dari.proxy.rules.rule_store import RuleStore
+from dari.struct_types import ready
 
 logger = logging.getLogger("dari.proxy")
 
@@ -64,7 +65,7 @@ class StateFiles:
         if data is None:
             return Configuration()
         try:
-            return msgspec.json.decode(data, type=Configuration)
+            return msgspec.json.decode(data, type=ready(Configuration))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self.set_aside(self.config, str(error))
             return Configuration()

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from dari.struct_types import ready
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -88,8 +90,8 @@ class Envelope(Struct):
 
 encoder = msgspec.json.Encoder()
 encode = encoder.encode
-decode_message = msgspec.json.Decoder(Message).decode
-decode_envelope = msgspec.json.Decoder(Envelope).decode
+decode_message = msgspec.json.Decoder(ready(Message)).decode
+decode_envelope = msgspec.json.Decoder(ready(Envelope)).decode
 decode_batch = msgspec.json.Decoder(list[Raw]).decode
 decode_any = msgspec.json.Decoder().decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode

@@ -16,6 +16,7 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
+from dari.struct_types import ready
 from dari.syntax.definitions import Definition, find_definitions
 from dari.syntax.grammars import UnknownLanguage
 from dari.syntax.occurrences import Occurrence, find_occurrences
@@ -83,7 +84,7 @@ def main() -> None:
     silent = os.open(os.devnull, os.O_RDWR)
     os.dup2(silent, 0)
     os.dup2(silent, 1)
-    questions, answers = msgspec.msgpack.Decoder(AnalysisRequest), msgspec.msgpack.Encoder()
+    questions, answers = msgspec.msgpack.Decoder(ready(AnalysisRequest)), msgspec.msgpack.Encoder()
     while (frame := _read(requests)) is not None:
         data = answers.encode(analyse(questions.decode(frame)))
         replies.write(FRAME.pack(len(data)) + data)

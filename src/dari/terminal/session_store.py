@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from dari.errors import Failed, InvalidInput, NotFound
 from dari.paths import private_dir, write_private
+from dari.struct_types import ready
 from dari.terminal.layout.cells import Cell, Leaf, Orientation, Split
 
 FORMAT = 1
@@ -93,7 +94,7 @@ SUFFIX = ".session"
 MAX_SESSION_BYTES = 1 << 30
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(SavedSession)
+_decoder = msgspec.msgpack.Decoder(ready(SavedSession))
 
 
 class SessionStore:

@@ -29,6 +29,7 @@ from dari.errors import Conflict, Failed, InvalidInput, NotFound, Unavailable
 from dari.log import format_event
 from dari.os_errors import describe_os_error
 from dari.paths import home, make_dirs, read_regular, write_private
+from dari.struct_types import ready
 from dari.transport.token_file import make_token
 
 SHARED = "shared"
@@ -64,7 +65,7 @@ class _TokenFile(Struct, frozen=True):
     tokens: list[ClientToken] = []
 
 
-_decode = msgspec.json.Decoder(_TokenFile).decode
+_decode = msgspec.json.Decoder(ready(_TokenFile)).decode
 _decode_used = msgspec.json.Decoder(dict[str, float]).decode
 
 

@@ -26,6 +26,7 @@ from dari.daemon.tcp_peer import listener_uid
 from dari.daemon.unix_socket import socket_address
 from dari.errors import InvalidInput
 from dari.rpc.codec import encode
+from dari.struct_types import ready
 from dari.transport.token_file import TokenFile
 
 PATH = "/healthz"
@@ -113,7 +114,7 @@ def hub_on(socket_path: Path) -> Served | None:
             connection.connect(socket_address(socket_path))
             if peer_credentials(connection).uid != os.geteuid():
                 return None
-            return msgspec.json.decode(_get(connection, PATH, "localhost"), type=Served)
+            return msgspec.json.decode(_get(connection, PATH, "localhost"), type=ready(Served))
         except (OSError, ValueError, msgspec.MsgspecError, InvalidInput):
             return None
 

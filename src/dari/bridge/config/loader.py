@@ -30,6 +30,7 @@ from dari.bridge.config.schema import (
 )
 from dari.bridge.config.secret import SECRET_MARK, Secret, is_sensitive
 from dari.errors import DariError, InvalidInput
+from dari.struct_types import ready
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
 VERSIONS = ("1", "2")
@@ -183,7 +184,7 @@ class _Loader:
             notes.append(self._unknown(name, dialect))
             del raw[name]
         try:
-            entry = msgspec.convert(raw, ServerEntry)
+            entry = msgspec.convert(raw, ready(ServerEntry))
         except msgspec.ValidationError as error:
             raise to_field_problem(error, ServerEntry) from error
         notes = [note for note in notes if note]
@@ -213,7 +214,7 @@ class _Loader:
         if node is None:
             return DefaultsEntry()
         try:
-            return msgspec.convert(node.plain(), DefaultsEntry)
+            return msgspec.convert(node.plain(), ready(DefaultsEntry))
         except msgspec.ValidationError as error:
             problem = to_field_problem(error, DefaultsEntry)
             found = config_error(self._file, self._root, ("defaults", *problem.path), problem.fact, problem.hint)
@@ -270,7 +271,7 @@ class _Loader:
 
     def _part(self, place: Place, node: Node, kind: type[P]) -> P | None:
         try:
-            return msgspec.convert(node.plain(), kind)
+            return msgspec.convert(node.plain(), ready(kind))
         except msgspec.ValidationError as error:
             problem = to_field_problem(error, kind)
             self._complain((*place, *problem.path), problem.fact, problem.hint)

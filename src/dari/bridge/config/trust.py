@@ -16,6 +16,7 @@ from dari.bridge.config.profile import safe_url
 from dari.bridge.config.writer import folder_lock
 from dari.errors import DariError, Failed
 from dari.paths import home, private_dir, write_private
+from dari.struct_types import ready
 
 _SHOWN = ("command", "cwd", "kind", "type", "transport_type")
 _SHOWN_URLS = ("url", "baseUrl", "serverUrl", "httpUrl", "fallbackUrl")
@@ -103,7 +104,7 @@ class TrustStore:
         except OSError as error:
             raise Failed(f"cannot read {self.path}: {error.strerror}", "check who owns it") from error
         try:
-            return msgspec.json.decode(data, type=_Pins)
+            return msgspec.json.decode(data, type=ready(_Pins))
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Unreadable pins trust nothing; the file stays until the next pin replaces it.
             return _Pins()

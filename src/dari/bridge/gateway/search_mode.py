@@ -23,6 +23,7 @@ from dari.core.scopes import CONTROL, require_scope
 from dari.core.tool import INNER_LIMITS_ONLY, Tool, tool, typed_tool, within_limit
 from dari.errors import InvalidInput, NotFound
 from dari.rpc.codec import UNREADABLE
+from dari.struct_types import ready
 
 JsonObject = dict[str, Any]
 
@@ -107,7 +108,7 @@ class _Call(Struct):
     arguments: Raw | UnsetType = UNSET
 
 
-_decode_call = msgspec.json.Decoder(_Call).decode
+_decode_call = msgspec.json.Decoder(ready(_Call)).decode
 _CALL_SCHEMA = {
     "type": "object",
     "properties": {

@@ -23,6 +23,7 @@ from dari.log import format_event
 from dari.mcp.client.errors import Unauthorized
 from dari.paths import private_dir, write_private
 from dari.rpc.codec import UNREADABLE
+from dari.struct_types import ready
 
 LOGIN_FORMAT = 1
 JsonObject = dict[str, Any]
@@ -157,7 +158,7 @@ class StoredLogin:
         if text is None:
             return None  # removed by hand there
         try:
-            return structs.replace(login, secrets=msgspec.json.decode(text, type=LoginSecrets))
+            return structs.replace(login, secrets=msgspec.json.decode(text, type=ready(LoginSecrets)))
         except UNREADABLE:
             return None
 
@@ -212,7 +213,7 @@ def _read(path: Path) -> Login | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(file, "rb") as stream:
-            login = msgspec.json.decode(stream.read(), type=Login)
+            login = msgspec.json.decode(stream.read(), type=ready(Login))
     except FileNotFoundError:
         return None
     except (OSError, *UNREADABLE) as error:

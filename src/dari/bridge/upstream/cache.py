@@ -19,6 +19,7 @@ from dari.errors import DariError
 from dari.log import format_event
 from dari.paths import private_dir
 from dari.rpc.codec import UNREADABLE
+from dari.struct_types import ready
 
 Era = Literal["handshake", "stateless"]
 ListName = Literal["tools", "prompts", "resources", "resourceTemplates"]
@@ -68,7 +69,7 @@ class ServerCache:
 
     def load(self, key: str) -> CachedServer:
         try:
-            known = msgspec.json.decode(self._path(key).read_bytes(), type=CachedServer)
+            known = msgspec.json.decode(self._path(key).read_bytes(), type=ready(CachedServer))
         except (OSError, *UNREADABLE):
             return CachedServer()
         return known if known.format == CACHE_FORMAT else CachedServer()

@@ -20,6 +20,7 @@ from dari.core.approvals import Approval
 from dari.core.context import Level, LoggingMessage, Root
 from dari.errors import Unavailable
 from dari.mcp.client.pending import OnProgress
+from dari.struct_types import ready
 
 Patience = Literal["long", "short"]
 """How long a call waits for a person: until it is answered, or not at all, to be made again later."""
@@ -122,7 +123,7 @@ class ServerRequestRouter:
         answer = await self.ask("roots/list", Raw(b"{}"))
         decoded = msgspec.json.decode(answer) if isinstance(answer, Raw | bytes) else answer
         try:
-            return list(msgspec.convert(decoded, _Roots).roots)
+            return list(msgspec.convert(decoded, ready(_Roots)).roots)
         except msgspec.ValidationError as error:
             raise Unavailable(
                 f"the reply to roots/list is invalid: {error}", "report it to the client's author"

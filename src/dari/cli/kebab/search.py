@@ -17,6 +17,7 @@ from dari.knowledge.document import Media, SearchMode, TrustLevel
 from dari.knowledge.search.request import MAX_BULK_QUERIES, MAX_K
 from dari.knowledge.store.records import DocumentFilter, to_timestamp
 from dari.knowledge.wire.objects import SearchHitV1, SearchResponseV1, SearchTrace
+from dari.struct_types import ready
 
 MODES: tuple[str, ...] = get_args(SearchMode)
 TRUST_LEVELS: tuple[str, ...] = get_args(TrustLevel)
@@ -147,7 +148,7 @@ def _query_of(line: str) -> str:
     if not line.startswith("{"):
         return line
     try:
-        return msgspec.json.decode(line, type=_BulkLine).query
+        return msgspec.json.decode(line, type=ready(_BulkLine)).query
     except msgspec.ValidationError as error:
         message = f'a JSON line of --bulk must be {{"query": "…"}}, got {one_line(line[:80])}: {error}'
         raise InvalidInput(message, "options such as --k hold for all lines") from error

@@ -18,6 +18,7 @@ import msgspec
 
 from dari.paths import private_dir
 from dari.proxy.daemon import CrabPaths
+from dari.struct_types import ready
 
 _POLL_S = 0.02
 _STARTING = 1  # the byte of the file that a starting `run` locks
@@ -132,7 +133,7 @@ def _writing(file: int) -> Iterator[None]:
 def _read(file: int) -> StartedByRun:
     data = os.pread(file, 1 << 20, 0)
     try:
-        return msgspec.json.decode(data, type=StartedByRun) if data else StartedByRun()
+        return msgspec.json.decode(data, type=ready(StartedByRun)) if data else StartedByRun()
     except (msgspec.DecodeError, UnicodeDecodeError):
         return StartedByRun()
 

@@ -27,6 +27,7 @@ from dari.errors import DariError, TimedOut, Unavailable
 from dari.paths import log_hint, private_dir, write_private
 from dari.proxy.daemon import CrabPaths
 from dari.settings import ServeSettings
+from dari.struct_types import ready
 
 _START_TIMEOUT_S = 15.0
 _END_TIMEOUT_S = 8.0
@@ -54,7 +55,7 @@ class McpProcess:
     def running(self) -> McpProcessRecord | None:
         """The server that still runs, if any."""
         try:
-            record = msgspec.json.decode(self._path.read_bytes(), type=McpProcessRecord)
+            record = msgspec.json.decode(self._path.read_bytes(), type=ready(McpProcessRecord))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
         return record if birth_of(record.pid) == record.birth else None

@@ -26,6 +26,7 @@ from dari.codetools.edits.replace import MAX_BYTES, FileAttributes, HalfTakenBac
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, NotFound
 from dari.paths import home, private_dir, read_regular, write_private
+from dari.struct_types import ready
 
 LAST = "last"
 """The token that names the newest record of the workspace that was not taken back."""
@@ -143,7 +144,7 @@ class UndoStore:
         for token in self._tokens():
             try:
                 data = read_regular(self.folder / token / _RECORD, _MAX_RECORD_BYTES)
-                found.append(msgspec.json.decode(data, type=UndoRecord))
+                found.append(msgspec.json.decode(data, type=ready(UndoRecord)))
             except (OSError, msgspec.MsgspecError):
                 continue  # it was being made when we were killed: nothing had been written yet
         return sorted(found, key=lambda one: one.at, reverse=True)

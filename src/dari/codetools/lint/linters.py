@@ -15,6 +15,7 @@ from dari.codetools.engines.rewrite import Rewriter
 from dari.codetools.lint import parse
 from dari.codetools.lint.diagnostic import Diagnostic
 from dari.codetools.lint.rules import RuleFilter
+from dari.struct_types import ready
 
 Fix = str
 """`safe` or `unsafe`."""
@@ -114,7 +115,7 @@ def _go_vet(rules: RuleFilter, names: Sequence[str], folder: Path) -> list[str]:
 
 def read_eslint_fixes(output: bytes) -> dict[str, bytes]:
     """The new content of each file that `--fix-dry-run` would have written, by its absolute name."""
-    found = msgspec.json.decode(output, type=list[parse.EslintFile])
+    found = msgspec.json.decode(output, type=ready(list[parse.EslintFile]))
     return {one.file_path: one.output.encode() for one in found if one.output is not None}
 
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from dari.codetools.lint.diagnostic import SYNTAX, Diagnostic, Severity
+from dari.struct_types import ready
 
 _MAX_MESSAGE_CHARS = 400
 
@@ -69,7 +70,7 @@ def read_ruff(output: bytes, folder: Path) -> list[Diagnostic]:
     """A line each; the last is half where the output was cut off."""
     found = []
     for row in output.split(b"\n")[:-1]:
-        one = msgspec.json.decode(row, type=_RuffDiagnostic)
+        one = msgspec.json.decode(row, type=ready(_RuffDiagnostic))
         start, end = one.location or _Spot(), one.end_location or _Spot(0, 0)
         how = one.fix.applicability.lower() if one.fix else ""
         rule = SYNTAX if one.code in _RUFF_SYNTAX else str(one.code)
@@ -132,7 +133,7 @@ class _BiomeReport(Struct, frozen=True):
 
 def read_biome(output: bytes, folder: Path) -> list[Diagnostic]:
     found = []
-    for one in msgspec.json.decode(output, type=_BiomeReport).diagnostics:
+    for one in msgspec.json.decode(output, type=ready(_BiomeReport)).diagnostics:
         at = one.location
         name = at.path.get("file") if isinstance(at.path, dict) else at.path
         if not name:
@@ -179,7 +180,7 @@ class EslintFile(Struct, frozen=True, rename="camel"):
 
 def read_eslint(output: bytes, folder: Path) -> list[Diagnostic]:
     found = []
-    for file in msgspec.json.decode(output, type=list[EslintFile]):
+    for file in msgspec.json.decode(output, type=ready(list[EslintFile])):
         for one in file.messages:
             if one.line is None and not one.fatal:
                 continue  # "File ignored": the project says so
@@ -226,7 +227,7 @@ def read_shellcheck(output: bytes, folder: Path) -> list[Diagnostic]:
             one.message,
             (one.end_line, one.end_column),
         )
-        for one in msgspec.json.decode(output, type=_ShellcheckReport).comments
+        for one in msgspec.json.decode(output, type=ready(_ShellcheckReport)).comments
     ]
 
 
@@ -254,7 +255,7 @@ def read_go_vet(output: bytes, folder: Path) -> list[Diagnostic]:
             report = msgspec.json.decode(block, type=dict[str, dict[str, Any]])
             for analyzers in report.values():
                 found += [
-                    _vet_finding(rule, msgspec.convert(finding, _VetFinding))
+                    _vet_finding(rule, msgspec.convert(finding, ready(_VetFinding)))
                     for rule, findings in analyzers.items()
                     if isinstance(findings, list)
                     for finding in findings

@@ -15,6 +15,7 @@ from dari.codetools.refactor.jobs import Job, Plan
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, DariError, Denied, Failed, InvalidInput, NotFound, TimedOut, Unavailable
+from dari.struct_types import ready
 
 MAX_PLAN_BYTES = 256 << 20
 MAX_MEMORY_BYTES = 4 << 30
@@ -47,7 +48,7 @@ async def make_changes(
     if run.returncode != 0:
         reason = "it ran out of memory" if "MemoryError" in run.stderr or run.returncode < 0 else run.stderr[-300:]
         raise Failed(f"the process that plans the {job.op} failed: {reason}", "narrow it with paths or root")
-    plan = msgspec.msgpack.decode(run.stdout, type=Plan)
+    plan = msgspec.msgpack.decode(run.stdout, type=ready(Plan))
     if plan.error is not None:
         raise _ERRORS.get(plan.error.name, Failed)(plan.error.message, plan.error.hint)
     return _to_changes(plan, workspace), plan

@@ -17,6 +17,7 @@ from dari.codetools.refactor.jobs import Job, Plan, PlanError
 from dari.codetools.workspace import Workspace
 from dari.errors import DariError
 from dari.os_errors import from_os_error
+from dari.struct_types import ready
 
 MAX_RECURSION = 5000
 
@@ -25,7 +26,7 @@ def main() -> None:
     sys.setrecursionlimit(MAX_RECURSION)
     out = os.dup(1)
     os.dup2(2, 1)  # whatever prints must not disturb the answer
-    job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
+    job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=ready(Job))
     data = msgspec.msgpack.encode(make_plan(job))
     with open(out, "wb") as stream:
         stream.write(data)

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.errors import InvalidInput
+from dari.struct_types import ready
 
 
 class SearchPosition(Struct, frozen=True, array_like=True):
@@ -35,7 +36,7 @@ def read_cursor(cursor: str | None, fingerprint: bytes) -> SearchPosition | None
     if not cursor:
         return None
     try:
-        read = msgspec.msgpack.decode(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=_Cursor)
+        read = msgspec.msgpack.decode(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=ready(_Cursor))
     except (ValueError, msgspec.DecodeError):
         raise InvalidInput(
             f"cursor must be one that crewx_tools_search returned, got {cursor[:80]!r}",

@@ -24,6 +24,7 @@ from dari.codetools.search.rows import (
     cut_context,
     cut_line,
 )
+from dari.struct_types import ready
 
 MAX_EVENT_BYTES = 16 << 20
 """Of one line as JSON. A file with a longer one is searched again by our own engine, which reads it in pieces."""
@@ -70,8 +71,8 @@ class _PathEvent(Struct):
     data: _Path
 
 
-_decode_line = msgspec.json.Decoder(_LineEvent | _ContextEvent).decode
-_decode_path = msgspec.json.Decoder(_PathEvent).decode
+_decode_line = msgspec.json.Decoder(ready(_LineEvent | _ContextEvent)).decode
+_decode_path = msgspec.json.Decoder(ready(_PathEvent)).decode
 
 
 class FileHits(Struct):

@@ -22,6 +22,7 @@ from dari.codetools.testing.touching.choice import find_named_tests, find_touchi
 from dari.codetools.workspace import Workspace
 from dari.errors import InvalidInput
 from dari.paths import home, private_dir, read_regular, write_private
+from dari.struct_types import ready
 
 MAX_CHOSEN_SHOWN = 20
 OnProgress = Callable[[int, int | None, str], None]
@@ -198,7 +199,7 @@ class LastFailed:
     def read(self, project: Path, framework: str) -> frozenset[str]:
         """Nothing where nothing failed, and where the file cannot be read."""
         try:
-            found = msgspec.json.decode(read_regular(self._file(project, framework), _MAX_BYTES), type=FailedIds)
+            found = msgspec.json.decode(read_regular(self._file(project, framework), _MAX_BYTES), type=ready(FailedIds))
         except (OSError, msgspec.DecodeError):
             return frozenset()
         return frozenset(found.ids)

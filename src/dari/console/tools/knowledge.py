@@ -17,6 +17,7 @@ from dari.core.tool import tool
 from dari.errors import Failed, InvalidInput
 from dari.process.child import ChildSpec
 from dari.process.run import run_program
+from dari.struct_types import ready
 
 if TYPE_CHECKING:
     from dari.console.backends import ConsoleBackends
@@ -135,7 +136,7 @@ class _ProgressLines:
         self._rest = self._rest[:MAX_LINE_BYTES]
         for line in lines:
             try:
-                self._take(msgspec.json.decode(line, type=_Line))
+                self._take(msgspec.json.decode(line, type=ready(_Line)))
             except msgspec.MsgspecError:
                 continue  # a warning of a library
 

@@ -18,6 +18,7 @@ from dari.console.tools.audit import AuditEntry, AuditFilter, audit_of, entry_of
 from dari.core.audit.query import RecordFilter, search
 from dari.core.audit.record import AuditRecord
 from dari.errors import InvalidInput
+from dari.struct_types import ready
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,7 @@ class AuditNews(Struct, frozen=True, kw_only=True):
 
 async def follow_audit(backends: ConsoleBackends, argument: str, options: TopicOptions) -> AsyncIterator[AuditNews]:
     try:
-        wanted = msgspec.convert(options.extra, AuditFilter).to_records()
+        wanted = msgspec.convert(options.extra, ready(AuditFilter)).to_records()
     except msgspec.ValidationError as error:
         raise InvalidInput(f"extra must be a filter: {error}", "use the fields of dari_audit_search") from None
     log, loop = audit_of(backends), asyncio.get_running_loop()

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.paths import write_private
+from dari.struct_types import ready
 
 _NAME = re.compile(r"(\d{4}-\d\d-\d\d)(?:\.(\d{4,}))?\.jsonl")
 
@@ -59,7 +60,7 @@ def open_appending(path: Path) -> int:
 
 def read_head(directory: Path) -> Head | None:
     try:
-        return msgspec.json.decode((directory / "head.json").read_bytes(), type=Head)
+        return msgspec.json.decode((directory / "head.json").read_bytes(), type=ready(Head))
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 

@@ -12,6 +12,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from dari.struct_types import ready
+
 Outcome = Literal["ok", "tool_error", "error", "denied", "held", "limited", "timed_out", "cancelled"]
 RecordKind = Literal["call", "decision", "opened", "closed", "repaired", "pruned", "reopened", "dropped", "spooled"]
 """`decision`: what a person did (pins, approvals). The others tell of the log itself; `spooled` comes after the
@@ -86,8 +88,8 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
-decode = msgspec.json.Decoder(AuditRecord).decode
-decode_pending = msgspec.json.Decoder(PendingRecord).decode
+decode = msgspec.json.Decoder(ready(AuditRecord)).decode
+decode_pending = msgspec.json.Decoder(ready(PendingRecord)).decode
 
 
 def hash_of(line: bytes) -> str:

@@ -13,6 +13,7 @@ from dari.knowledge.ask.prompt import standalone_messages
 from dari.knowledge.index.analyzer import is_stop_word, words_of
 from dari.knowledge.store.records import TurnRecord
 from dari.knowledge.wire.objects import AnswerV1
+from dari.struct_types import ready
 
 _MAX_STANDALONE_CHARS = 500
 _FEW_WORDS = 2
@@ -39,7 +40,7 @@ def read_turns(records: Sequence[TurnRecord]) -> list[Turn]:
     """Turns as the store has them, oldest first."""
     turns = []
     for record in records:
-        answer = msgspec.json.decode(record.answer, type=AnswerV1)
+        answer = msgspec.json.decode(record.answer, type=ready(AnswerV1))
         turns.append(Turn(record.question, record.standalone, answer.answer))
     return turns
 

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct, field
 
 from dari.errors import InvalidInput, NotFound
+from dari.struct_types import ready
 
 _T = TypeVar("_T")
 HOUSE = "house"
@@ -182,7 +183,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _decode(data: bytes, kind: type[_T], path: Path, line: int) -> _T:
     try:
-        return msgspec.json.decode(data, type=kind, strict=False)
+        return msgspec.json.decode(data, type=ready(kind), strict=False)
     except msgspec.MsgspecError as error:
         raise InvalidInput(f"{path}:{line}: {error}", "one JSON object a line") from error
 

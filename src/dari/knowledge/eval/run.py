@@ -30,6 +30,7 @@ from dari.knowledge.search.request import SearchRequest
 from dari.knowledge.search.searcher import Searcher
 from dari.knowledge.store.records import utc_text
 from dari.paths import private_dir, read_regular, write_private
+from dari.struct_types import ready
 
 MAX_RUN_BYTES = 256 * 1024 * 1024
 FIRST_CHUNKS, ALL_CHUNKS = 30, 100
@@ -182,7 +183,7 @@ def load_run(given: str, runs: Path) -> RunReport:
             raise NotFound(f"{len(matching)} runs match {given!r}", f"the last ones are: {known}")
         path = runs / f"{given if given in matching else matching[-1]}.json"
     try:
-        return msgspec.json.decode(read_regular(path, MAX_RUN_BYTES), type=RunReport)
+        return msgspec.json.decode(read_regular(path, MAX_RUN_BYTES), type=ready(RunReport))
     except msgspec.MsgspecError as error:
         raise InvalidInput(f"{path} is not a run of kebab eval: {error}", "name another one") from error
 

@@ -17,6 +17,7 @@ from dari.knowledge.config import DEFAULT_SOURCE, Settings
 from dari.knowledge.errors import IngestFatal
 from dari.knowledge.store.store import Store
 from dari.paths import private_dir, read_regular, write_private
+from dari.struct_types import ready
 
 MAX_LOCAL_BYTES = 1024 * 1024
 _KEY = "source_claims"  # in the store: {source id: claim}
@@ -51,7 +52,7 @@ def set_local_roots(settings: Settings, roots: dict[str, str]) -> None:
 def claims(store: Store) -> dict[str, Claim]:
     """Which installation has which source. Failed where the row cannot be read: then nobody's documents are changed."""
     try:
-        return msgspec.json.decode(store.kv(_KEY, "{}"), type=dict[str, Claim])
+        return msgspec.json.decode(store.kv(_KEY, "{}"), type=ready(dict[str, Claim]))
     except msgspec.DecodeError as error:
         raise Failed(
             f"the row {_KEY!r} of the table kv is damaged: {error}",
@@ -105,7 +106,7 @@ def _place(settings: Settings) -> str:
 def _read(settings: Settings) -> _Local:
     path = settings.data.local_sources
     try:
-        return msgspec.json.decode(read_regular(path, MAX_LOCAL_BYTES), type=_Local)
+        return msgspec.json.decode(read_regular(path, MAX_LOCAL_BYTES), type=ready(_Local))
     except FileNotFoundError:
         return _Local()
     except msgspec.DecodeError as error:

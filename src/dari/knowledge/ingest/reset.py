@@ -21,6 +21,7 @@ from dari.knowledge.paths import EXTERNAL
 from dari.knowledge.store.lock import writer_lock
 from dari.knowledge.wire.reports import ResetReportV1
 from dari.paths import write_private
+from dari.struct_types import ready
 
 ResetScope = Literal["all", "data-only", "vector-only", "config-only", "orphans-only"]
 _TRASH = ".reset-"
@@ -59,7 +60,7 @@ def finish_reset(settings: Settings) -> list[str]:
     data = settings.data
     notes: list[str] = []
     try:
-        marker = msgspec.json.decode(data.reset_marker.read_bytes(), type=_Marker)
+        marker = msgspec.json.decode(data.reset_marker.read_bytes(), type=ready(_Marker))
     except FileNotFoundError:
         pass
     except msgspec.DecodeError:

@@ -22,6 +22,7 @@ from dari.knowledge.models.manifest import model_key
 from dari.knowledge.models.settings import EmbeddingSettings
 from dari.knowledge.models.unit_rows import QueryCache, unit_rows
 from dari.paths import private_dir, read_regular, write_private
+from dari.struct_types import ready
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -136,8 +137,8 @@ class HttpModel:
     def _decode(self, reply: Any) -> list[list[float]]:
         try:
             if self._settings.provider == "ollama":
-                return msgspec.convert(reply, _OllamaReply).embeddings
-            rows = msgspec.convert(reply, _OpenAiReply).data
+                return msgspec.convert(reply, ready(_OllamaReply)).embeddings
+            rows = msgspec.convert(reply, ready(_OpenAiReply)).data
         except (msgspec.ValidationError, OverflowError) as error:
             raise Failed(f"{self._server.endpoint} answered without vectors: {error}", "check the endpoint") from error
         if all(row.index >= 0 for row in rows):

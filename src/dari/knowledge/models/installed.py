@@ -23,6 +23,7 @@ from dari.knowledge.models.settings import EmbeddingSettings
 from dari.knowledge.paths import DataPaths
 from dari.knowledge.wire.reports import ModelV1
 from dari.paths import private_dir, read_regular, write_private
+from dari.struct_types import ready
 
 STAGING_PREFIX = ".staging-"
 _FALLBACK_ORDER = ("use-m", "gte-small", "minilm", "potion-ml")
@@ -80,7 +81,7 @@ def find_installed(folder: Path, name: str) -> InstalledModel | None:
 def read_active(data_dir: Path) -> ActiveModel | None:
     """None where nothing was chosen yet, or the file cannot be read."""
     try:
-        return msgspec.json.decode(read_regular(DataPaths(data_dir).active_model, 64 * 1024), type=ActiveModel)
+        return msgspec.json.decode(read_regular(DataPaths(data_dir).active_model, 64 * 1024), type=ready(ActiveModel))
     except (OSError, msgspec.MsgspecError):
         return None
 

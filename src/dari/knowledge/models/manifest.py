@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from dari.errors import InvalidInput
 from dari.paths import read_regular
+from dari.struct_types import ready
 
 MANIFEST_FILE = "manifest.json"
 MAX_MANIFEST_BYTES = 64 * 1024
@@ -56,7 +57,7 @@ def read_manifest(folder: Path) -> ModelManifest:
             'write one, such as {"name": "my-model", "dim": 384, "pooling": "mean", "query_prefix": ""}',
         ) from error
     try:
-        manifest = msgspec.json.decode(data, type=ModelManifest)
+        manifest = msgspec.json.decode(data, type=ready(ModelManifest))
     except msgspec.MsgspecError as error:
         raise InvalidInput(f"{path}: {error}", "see docs/guide/knowledge.md for the fields") from error
     for name in filter(None, (manifest.model_file, manifest.tokenizer_file)):

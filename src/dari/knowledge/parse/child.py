@@ -14,6 +14,7 @@ import msgspec
 from dari.knowledge.parse.dispatch import parse_safely
 from dari.knowledge.parse.frames import PIECE_BYTES, BrokenPipe, Reply, encode_reply, read_frame, write_frame
 from dari.knowledge.parse.limits import ParseFailed, ParseLimits
+from dari.struct_types import ready
 
 MAX_FILES = 5_000
 """A child is replaced after so many files: parsers leak."""
@@ -22,7 +23,7 @@ MAX_GROWN_BYTES = 256 << 20
 
 
 def main() -> None:
-    limits = msgspec.json.decode(sys.argv[1], type=ParseLimits)
+    limits = msgspec.json.decode(sys.argv[1], type=ready(ParseLimits))
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     # A library that prints must not write into our frames.

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.knowledge.document import ParsedDocument
+from dari.struct_types import ready
 
 PIECE_BYTES = 1 << 20
 _LENGTH = struct.Struct("<I")
@@ -29,7 +30,7 @@ class Reply(Struct, frozen=True):
 
 
 encode_reply = msgspec.msgpack.Encoder().encode
-decode_reply = msgspec.msgpack.Decoder(Reply).decode
+decode_reply = msgspec.msgpack.Decoder(ready(Reply)).decode
 
 
 class BrokenPipe(Exception):

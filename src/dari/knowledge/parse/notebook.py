@@ -13,6 +13,7 @@ from dari.knowledge.parse.limits import ParseFailed
 from dari.knowledge.parse.lines import has_words
 from dari.knowledge.parse.markdown import markdown_blocks
 from dari.knowledge.parse.versions import PARSER_VERSIONS
+from dari.struct_types import ready
 
 MAX_OUTPUT_CHARS = 2_000
 """Of all that a cell printed: results are of use, logs of a training run are not."""
@@ -51,7 +52,7 @@ class _Notebook(Struct):
 
 def parse_notebook(data: bytes) -> ParsedDocument:
     try:
-        notebook = msgspec.json.decode(data, type=_Notebook)
+        notebook = msgspec.json.decode(data, type=ready(_Notebook))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ParseFailed("malformed", f"a notebook must be nbformat 4 JSON: {str(error)[:200]}") from None
     blocks: list[Block] = []

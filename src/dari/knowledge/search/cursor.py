@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from dari.knowledge.errors import InvalidArgument, StaleCursor
 from dari.knowledge.search.request import SearchRequest
+from dari.struct_types import ready
 
 
 class _Cursor(Struct, frozen=True, array_like=True):
@@ -31,7 +32,7 @@ def decode_cursor(request: SearchRequest, revision: int) -> int:
         return 0
     try:
         packed = base64.b64decode(request.cursor + "=" * (-len(request.cursor) % 4), b"-_", validate=True)
-        cursor = msgspec.msgpack.decode(packed, type=_Cursor)
+        cursor = msgspec.msgpack.decode(packed, type=ready(_Cursor))
     except (binascii.Error, ValueError, msgspec.MsgspecError):
         raise InvalidArgument(
             f"cursor must be the next_cursor of a search, got {request.cursor[:40]!r}",

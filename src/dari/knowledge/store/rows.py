@@ -11,6 +11,7 @@ from dari.errors import Failed
 from dari.knowledge.document import Block, CitationKind, Location
 from dari.knowledge.ids import text_hash
 from dari.knowledge.store.records import ChunkRecord, DocumentRecord
+from dari.struct_types import ready
 
 MAX_BLOCKS = 200_000
 MAX_BLOCKS_BYTES = 64 * 1024 * 1024
@@ -22,8 +23,10 @@ _TAGS = _DOCUMENT_FIELDS.index("tags")
 
 _LocationRow = tuple[CitationKind, int, int, int, str, str, str, tuple[int, int, int, int]]
 _decode_words = msgspec.json.Decoder(tuple[str, ...]).decode
-_decode_location = msgspec.json.Decoder(_LocationRow).decode
-_decode_blocks = msgspec.msgpack.Decoder(Annotated[tuple[Block, ...], msgspec.Meta(max_length=MAX_BLOCKS)]).decode
+_decode_location = msgspec.json.Decoder(ready(_LocationRow)).decode
+_decode_blocks = msgspec.msgpack.Decoder(
+    ready(Annotated[tuple[Block, ...], msgspec.Meta(max_length=MAX_BLOCKS)])
+).decode
 
 
 class SqlCursor(Protocol):

@@ -14,6 +14,7 @@ from dari.errors import DariError, Denied, InvalidInput
 from dari.mcp.client.decode import read
 from dari.mcp.client.errors import RemoteError
 from dari.rpc.codec import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, encode, error_message, result_message
+from dari.struct_types import ready
 
 
 def fill_in(schema: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def _read(params: Raw, wanted: Any, method: str) -> Any:
 
 def _to_elicited(answer: Mapping[str, Any]) -> Elicited:
     try:
-        return msgspec.convert(answer, Elicited)
+        return msgspec.convert(answer, ready(Elicited))
     except msgspec.ValidationError as error:
         raise InvalidInput(f"on_elicit returned {answer!r}: {error}", "return an Elicited") from None
 

@@ -40,13 +40,14 @@ from dari.mcp.client.subscription import EventListener, Subscription
 from dari.mcp.client.versions import CAPABILITIES, StatelessEnvelope, name_in, with_meta
 from dari.mcp.versions import HEADER_MISMATCH
 from dari.rpc.codec import UNREADABLE, encode
+from dari.struct_types import ready
 from dari.version import VERSION
 
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_OPEN_TIMEOUT_S = 30.0
 _LISTS: tuple[ListKind, ...] = ("tools", "prompts", "resources")
 _log = logging.getLogger("dari.mcp.client")
-_decode_call = msgspec.json.Decoder(CallResult).decode
+_decode_call = msgspec.json.Decoder(ready(CallResult)).decode
 
 Arguments = Mapping[str, Any] | Struct | Raw | bytes | None
 

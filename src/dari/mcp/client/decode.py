@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dari.errors import Failed
 from dari.mcp.client.errors import RemoteError
 from dari.rpc.codec import UNREADABLE, ErrorObject, decode_any, encode
+from dari.struct_types import ready
 
 T = TypeVar("T")
 _OPAQUE = frozenset({"structuredContent", "inputSchema", "outputSchema", "_meta", "data"})
@@ -25,18 +26,18 @@ class Incoming(Struct):
     error: ErrorObject | None | UnsetType = UNSET
 
 
-decode_incoming = msgspec.json.Decoder(Incoming).decode
+decode_incoming = msgspec.json.Decoder(ready(Incoming)).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def read(raw: bytes | Raw, wanted: type[T], what: str) -> T:
     """`raw` as the wanted type. A null where the schema has nothing counts as absent: many servers send them."""
     try:
-        return msgspec.json.decode(raw, type=wanted)
+        return msgspec.json.decode(raw, type=ready(wanted))
     except UNREADABLE:
         pass
     try:
-        return msgspec.json.decode(encode(without_nulls(decode_any(raw))), type=wanted, strict=False)
+        return msgspec.json.decode(encode(without_nulls(decode_any(raw))), type=ready(wanted), strict=False)
     except UNREADABLE as error:
         raise Failed(f"the server's {what} does not follow MCP: {error}", "report it to the server's author") from None
 

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, field
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.mcp.client.decode import read
 from dari.rpc.codec import UNREADABLE
+from dari.struct_types import ready
 
 MAX_EVENTS = 1000
 _LISTS: dict[str, ListKind] = {
@@ -51,7 +52,7 @@ class _Stamped(Struct):
     meta: _Stamp | None = field(default=None, name="_meta")
 
 
-_decode_stamped = msgspec.json.Decoder(_Stamped).decode
+_decode_stamped = msgspec.json.Decoder(ready(_Stamped)).decode
 
 
 def subscription_of(params: Raw) -> int | str | None:

@@ -14,11 +14,12 @@ from dari.mcp.client.callbacks import Callbacks
 from dari.mcp.client.errors import RemoteError
 from dari.mcp.client.results import InputRequest, InputRequiredResult
 from dari.rpc.codec import METHOD_NOT_FOUND, UNREADABLE, encode
+from dari.struct_types import ready
 
 MAX_ROUNDS = 10
 _FIRST_PAUSE_S = 0.05
 _MAX_PAUSE_S = 0.25
-_decode = msgspec.json.Decoder(InputRequiredResult).decode
+_decode = msgspec.json.Decoder(ready(InputRequiredResult)).decode
 
 
 def is_input_required(result: Raw) -> bool:

@@ -13,11 +13,12 @@ from dari.core.content import AudioContent, Contents, EmbeddedResource, ImageCon
 from dari.errors import Failed
 from dari.mcp.client.decode import without_nulls
 from dari.rpc.codec import UNREADABLE, decode_any, encode
+from dari.struct_types import ready
 
 _NOTHING = Raw(b"")
 _KNOWN: Any = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
 _decode_block: Callable[[Raw], TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink] = (
-    msgspec.json.Decoder(_KNOWN).decode
+    msgspec.json.Decoder(ready(_KNOWN)).decode
 )
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 

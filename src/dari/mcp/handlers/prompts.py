@@ -19,6 +19,7 @@ from dari.mcp.inflight import InflightCall
 from dari.mcp.list_cache import list_page, wait_for_list
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
+from dari.struct_types import ready
 
 MAX_VALUES = 100
 
@@ -149,6 +150,6 @@ def _read(raw: Raw | UnsetType, kind: Any, name: str, default: Any = UNSET) -> A
             raise invalid_params(f"params.{name} is missing")
         return default
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(raw, type=ready(kind))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_params(f"params.{name}: {error}") from None

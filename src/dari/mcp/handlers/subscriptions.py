@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct
 from dari.core.events import Event, ListChanged
 from dari.mcp.error_mapping import invalid_params
 from dari.rpc.codec import encode, notification_message, result_message
+from dari.struct_types import ready
 
 if TYPE_CHECKING:
     from dari.mcp.request import Request
@@ -105,7 +106,7 @@ def listen(request: Request) -> None:
     if raw is UNSET:
         raise invalid_params("params.notifications is missing", "name at least one kind, e.g. toolsListChanged")
     try:
-        wanted = msgspec.json.decode(raw, type=SubscriptionFilter)
+        wanted = msgspec.json.decode(raw, type=ready(SubscriptionFilter))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_params(f"params.notifications: {error}") from None
     if len(wanted.resource_subscriptions) > MAX_SUBSCRIPTIONS:

@@ -31,6 +31,7 @@ from dari.proxy.rules.rule import (
 )
 from dari.proxy.rules.rule_store import RuleAdded, RuleStore
 from dari.proxy.rules.ruleset import SEES_TUNNELS
+from dari.struct_types import ready
 from dari.text.redact import MARK, redact_secrets
 
 if TYPE_CHECKING:
@@ -338,7 +339,7 @@ def _read(values: dict[str, Any]) -> AnyRule:
     if unknown:
         raise InvalidInput(f"a {kind.kind} rule has no member '{unknown[0]}'", f"it has: {', '.join(sorted(known))}")
     try:
-        return msgspec.convert(values, kind)
+        return msgspec.convert(values, ready(kind))
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{kind.kind} rule: {error}", "see the members of this kind in the guide") from None
 

@@ -18,6 +18,7 @@ import msgspec
 from dari.errors import InvalidInput
 from dari.proxy.flow import SAMPLE_BYTES, Event, Flow, Headers, Tls, WebSocketFrame
 from dari.proxy.recording.bodies import BodyStore
+from dari.struct_types import ready
 
 MAX_FILE_BYTES = 128 * 1024 * 1024
 MAX_OBJECTS = 4_000_000
@@ -65,7 +66,7 @@ def load(
         raise InvalidInput(f"the file has more than {MAX_OBJECTS:,} objects", "split it, or export less")
     try:
         # Entry by entry below: to decode all at once would hold the interpreter, and the proxy, for seconds.
-        entries = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_Har).log.entries
+        entries = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=ready(_Har)).log.entries
     except msgspec.ValidationError:
         raise InvalidInput("no log.entries in it", "give a HAR file as exported by a browser or proxy") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -218,7 +219,7 @@ def _frames(listed: Any) -> list[WebSocketFrame] | None:
 
 def _tls(value: Any) -> Tls | None:
     try:
-        return msgspec.convert(value, Tls) if isinstance(value, dict) else None
+        return msgspec.convert(value, ready(Tls)) if isinstance(value, dict) else None
     except msgspec.ValidationError:
         return None
 

@@ -24,6 +24,7 @@ from dari.errors import Conflict, Unavailable
 from dari.paths import private_dir
 from dari.proxy.flow import Flow
 from dari.proxy.query.filters import columns_of
+from dari.struct_types import ready
 
 MAX_STORE_BYTES = 256 * 1024 * 1024
 MAX_QUEUED_FLOWS = 20_000
@@ -53,7 +54,7 @@ _INSERT_MANY = f"INSERT OR REPLACE INTO flows VALUES {','.join([_ROW] * _ROWS_AT
 _IDS_AT_ONCE = 512
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Flow).decode
+_decode = msgspec.msgpack.Decoder(ready(Flow)).decode
 
 
 class FlowStore:

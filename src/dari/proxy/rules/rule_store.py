@@ -16,6 +16,7 @@ from dari.proxy.rules.reach import Obstacle, newly_hidden, obstacles
 from dari.proxy.rules.rule import KINDS, AnyRule, BreakpointRule, FaultRule, MapRemoteRule, Rule
 from dari.proxy.rules.ruleset import HitCounts, RuleSet, matcher_of
 from dari.proxy.rules.validation import check_rule, warnings_about
+from dari.struct_types import ready
 
 FILE_VERSION = 1
 
@@ -42,7 +43,7 @@ def encode_rules(rules: Iterable[AnyRule], last_number: int, hits: dict[str, int
 def decode_rules(data: bytes) -> LoadedRules:
     """Rules that cannot be read are left out with a note: one bad rule must not cost the others."""
     try:
-        state = msgspec.json.decode(data, type=RulesFile)
+        state = msgspec.json.decode(data, type=ready(RulesFile))
     except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
         raise InvalidInput(f"the saved rules cannot be read: {wrong}", "move the file away to start empty") from None
     if state.version > FILE_VERSION:
@@ -75,7 +76,7 @@ def _decode_rule(raw: msgspec.Raw) -> tuple[AnyRule, list[str]]:
     kind = KINDS.get(str(values.get("kind")))
     if kind is None:
         raise InvalidInput(f"unknown kind {values.get('kind')!r}")
-    rule = msgspec.json.decode(raw, type=kind)
+    rule = msgspec.json.decode(raw, type=ready(kind))
     return rule, sorted(values.keys() - set(kind.__struct_fields__) - {"kind"})
 
 
@@ -182,7 +183,7 @@ class RuleStore:
             )
         values = {name: getattr(old, name) for name in fields} | changes
         try:
-            new = msgspec.convert({**values, "id": rule_id, "kind": old.kind}, type(old), from_attributes=True)
+            new = msgspec.convert({**values, "id": rule_id, "kind": old.kind}, ready(type(old)), from_attributes=True)
         except msgspec.ValidationError as wrong:
             raise InvalidInput(f"rule {rule_id}: {wrong}", "see the fields of this kind of rule") from None
         matcher, warnings = check_rule(new)

@@ -30,6 +30,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.errors import InvalidInput, NotFound
+from dari.struct_types import ready
 from dari.terminal.layout.cells import Cell, Leaf, Orientation, Split
 from dari.terminal.layout.presets import Preset, arrange, cells_of
 from dari.terminal.layout.tree import Tree
@@ -127,7 +128,7 @@ def parse_workspace(data: bytes, source: str, name: str = "") -> Workspace:
             raw = msgspec.json.decode(data)
         else:
             raw = tomllib.loads(data.decode())
-        workspace = msgspec.convert(raw, Workspace)
+        workspace = msgspec.convert(raw, ready(Workspace))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.DecodeError) as error:
         fact = re.sub(r"`\$\.?", "`", str(error))
         raise InvalidInput(f"{source}: {fact}", "see the guide of workspaces for the fields") from error

@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from dari.struct_types import ready
+
 RULES = Path(__file__).parent / "rules"
 _FLAGS = re.MULTILINE
 
@@ -92,7 +94,7 @@ def read_rules(text: str) -> list[IntentRules]:
     """The intents of one file; a name that is misspelt or a type that is wrong raises with its place."""
     import tomllib
 
-    return msgspec.convert(tomllib.loads(text), _File).intent
+    return msgspec.convert(tomllib.loads(text), ready(_File)).intent
 
 
 @cache

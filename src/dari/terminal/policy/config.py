@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.errors import Denied, InvalidInput, NotFound
+from dari.struct_types import ready
 from dari.terminal.limits import DEFAULT_WAIT_MS
 
 DANGEROUS = ("rm", "sudo", "chmod", "kill")
@@ -114,7 +115,7 @@ def _checked(table: dict[str, object], text: str, source: str, home: Path) -> Se
             hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(fields)
             raise wrong(field, "no such setting", hint)
     try:
-        security = msgspec.convert({**table, "source": source}, Security)
+        security = msgspec.convert({**table, "source": source}, ready(Security))
     except msgspec.ValidationError as error:
         match = re.search(r"\$\.(\w+)", str(error))
         field = match[1] if match else next(iter(table))

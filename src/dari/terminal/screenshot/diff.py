@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from dari.errors import InvalidInput
+from dari.struct_types import ready
 from dari.terminal.engine.engine import Cursor, Engine, Shape, check_size
 from dari.terminal.engine.grid import BACKGROUND, BLANK, FOREGROUND, Cell, Grid, Rgb, Row, Underline
 from dari.terminal.screenshot.painter import Painter, Picture
@@ -69,7 +70,7 @@ class ScreenCapture:
             raw = unpacker.decompress(data[len(_KIND) :], _MAX_CAPTURE_BYTES)
             if not unpacker.eof:
                 raise InvalidInput(f"a capture of {len(data)} bytes is cut off or too large", "take a new one")
-            stored = msgspec.msgpack.decode(raw, type=_Stored)
+            stored = msgspec.msgpack.decode(raw, type=ready(_Stored))
             cells = [_unpack(one) for one in stored.cells]
             rows = [
                 Row(tuple([cells[number] for number in row]), wraps)

@@ -12,6 +12,7 @@ from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.context import Context
 from dari.core.tool import tool
 from dari.errors import InvalidInput
+from dari.struct_types import ready
 from dari.terminal.api.output_analysis import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
 from dari.terminal.limits import DEFAULT_WAIT_MS, to_seconds
 from dari.terminal.service import TerminalService
@@ -56,7 +57,7 @@ class OutputAnalysisTools:
     ) -> DetectedIntent:
         """Tell what the last command's output means: {intent, confidence, context, suggested_actions, evidence}."""
         found = await self._analysis.detect_intent(pane_id or "", command_id or "", offset, limit)
-        return msgspec.convert(sanitize_value_for_terminal(msgspec.to_builtins(found)), DetectedIntent)
+        return msgspec.convert(sanitize_value_for_terminal(msgspec.to_builtins(found)), ready(DetectedIntent))
 
     @tool(scope="control", idempotent=False, output="as_is")
     async def capture_pane(
@@ -125,7 +126,7 @@ def _describe(diff: dict[str, Any]) -> str:
 
 def _cleaned(found: ParsedOutput) -> ParsedOutput:
     """With nothing in any text that hides."""
-    return msgspec.convert(sanitize_value_for_terminal(asdict(found)), ParsedOutput)
+    return msgspec.convert(sanitize_value_for_terminal(asdict(found)), ready(ParsedOutput))
 
 
 def _fitted(found: ParsedOutput, max_tokens: int) -> ParsedOutput:

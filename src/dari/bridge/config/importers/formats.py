@@ -17,6 +17,7 @@ from dari.bridge.config.jsonc import JsonValue, Node
 from dari.bridge.config.loader import SERVER_FIELDS
 from dari.bridge.config.schema import FOREIGN_FIELDS
 from dari.errors import InvalidInput
+from dari.struct_types import ready
 
 _SAME = ("command", "args", "cwd", "env", "url")
 _TABLE = re.compile(r"^\s*\[mcp_servers\.(\"[^\"]+\"|'[^']+'|[A-Za-z0-9_-]+)\]", re.MULTILINE)
@@ -153,7 +154,7 @@ def _parse_large(text: str) -> Node | None:
     `~/.claude.json` holds megabytes of history: the fast reader finds the servers, a search their lines.
     """
     try:
-        plain = msgspec.json.decode(text, type=_LargeFile)
+        plain = msgspec.json.decode(text, type=ready(_LargeFile))
     except msgspec.DecodeError:
         return None
     return jsonc.parse(msgspec.json.encode(plain).decode(), "")

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from dari.errors import InvalidInput
+from dari.struct_types import ready
 from dari.terminal.engine import input_encoding
 from dari.terminal.engine.bittty import replay
 from dari.terminal.engine.bittty.cells import Cable, CellReader, Display
@@ -295,7 +296,7 @@ class BitttyEngine:
         try:
             if not data.startswith(_MAGIC):
                 raise ValueError(f"it begins with {data[:20]!r}")
-            saved = msgspec.json.decode(data[len(_MAGIC) :], type=_Saved)
+            saved = msgspec.json.decode(data[len(_MAGIC) :], type=ready(_Saved))
         except (ValueError, msgspec.MsgspecError) as error:
             raise InvalidInput(
                 f"the bytes must be a snapshot of a terminal: {error}", "take one with `snapshot`"

@@ -8,6 +8,7 @@ from typing import Any, Self
 import msgspec
 
 from dari.errors import Failed, InvalidInput
+from dari.struct_types import ready
 from dari.terminal.engine import input_encoding
 from dari.terminal.engine.engine import (
     DEFAULT_HISTORY_ROWS,
@@ -327,7 +328,7 @@ class GhosttyEngine:
         try:
             if magic + b"\n" != _MAGIC:
                 raise ValueError(f"it begins with {magic[:20]!r}")
-            about = msgspec.json.decode(head, type=_About)
+            about = msgspec.json.decode(head, type=ready(_About))
         except (ValueError, msgspec.MsgspecError) as error:
             raise InvalidInput(
                 f"the bytes must be a snapshot of a terminal: {error}", "take one with `snapshot`"
