@@ -19,8 +19,8 @@ from tests.support.console import (
     NewPerson,
     Person,
     axe,
+    axe_in_every_look,
     has_no_sideways_scroll,
-    looks,
     nameless_controls,
     set_language,
     tab_to,
@@ -239,8 +239,7 @@ async def test_hostile_calls_are_text_and_hide_nothing(person: Person, queue: Ap
     assert await page.locator("main img, main script").count() == 0
     assert await page.evaluate("() => window.pwned") is None
     assert "\u202e" not in await page.locator("main").inner_text()
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
     await set_language(page, "en")
     await page.get_by_role("button", name="Always").click()
     await expect(page.locator(".rule-preview")).to_have_attribute("data-state", "ok")

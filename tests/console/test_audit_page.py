@@ -15,8 +15,8 @@ from tests.support.console import (
     NewPerson,
     Person,
     axe,
+    axe_in_every_look,
     has_no_sideways_scroll,
-    looks,
     nameless_controls,
     set_language,
 )
@@ -103,8 +103,7 @@ async def test_a_record_has_an_address_and_leads_on(person: Person, agent: Agent
     await expect(detail).to_contain_text("\\u{202e}")
     await expect(detail).to_contain_text("As it stands in the file")
     assert await page.locator("main img").count() == 0 and await page.evaluate("() => window.pwned") is None
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
     await set_language(page, "en")
     jump = detail.locator("[data-jump=tool]")
     assert await jump.get_attribute("href") == "/tools/lab__greet"
@@ -166,8 +165,7 @@ async def test_activity_is_drawn_and_told(person: Person, agent: Agent) -> None:
     figure = page.locator("figure", has_text="Calls by tool")
     await figure.get_by_role("button", name="Show the numbers").click()
     await expect(figure.get_by_role("columnheader", name="add")).to_be_visible()
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
 
 
 async def test_the_audit_log_fits_a_phone(new_person: NewPerson, agent: Agent) -> None:

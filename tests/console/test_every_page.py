@@ -17,9 +17,9 @@ from tests.support.console import (
     NewPerson,
     Person,
     axe,
+    axe_in_every_look,
     has_no_sideways_scroll,
     is_connected,
-    looks,
     nameless_controls,
     set_language,
 )
@@ -49,8 +49,7 @@ def hub(browser_loop: asyncio.AbstractEventLoop) -> Iterator[ConsoleHub]:
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_page_can_be_read_by_everybody_in_every_look(path: str, person: Person) -> None:
     page = await person.open(path)
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
     assert await nameless_controls(page) == []
     await expect(page.get_by_role("heading", level=1)).to_have_count(1)
     levels = await page.evaluate(LEVELS)

@@ -15,9 +15,8 @@ from tests.support.console import (
     PHONE,
     NewPerson,
     Person,
-    axe,
+    axe_in_every_look,
     has_no_sideways_scroll,
-    looks,
     nameless_controls,
     tab_to,
 )
@@ -229,8 +228,7 @@ async def test_home_is_usable_by_everybody_in_both_themes_and_languages(person: 
     page = await person.open("/")
     await expect(card(page, "Doctor").locator("li").first).to_be_visible()
     assert await nameless_controls(page) == []
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
 
 
 async def test_home_fits_a_phone(new_person: NewPerson) -> None:

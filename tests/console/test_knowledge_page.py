@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.support.console import Person, axe, has_no_sideways_scroll, looks
+from tests.support.console import Person, axe_in_every_look, has_no_sideways_scroll
 from tests.support.console_hub import ConsoleHub
 from tests.support.hostile_server import TEXT
 from tests.support.knowledge_base import NOTES, write_notes
@@ -101,7 +101,6 @@ async def test_every_part_is_accessible_with_content(path: str, person: Person, 
     await index(person, hub)
     page = await person.open(path)
     await expect(page.locator(".kb-panel > *").first).to_be_visible()
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
     await page.set_viewport_size({"width": 380, "height": 800})
     await has_no_sideways_scroll(page)

@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.support import playground_server
-from tests.support.console import Person, axe, looks
+from tests.support.console import Person, axe_in_every_look
 from tests.support.console_hub import ConsoleHub
 from tests.support.playground_server import MARKUP
 
@@ -72,5 +72,4 @@ async def test_both_are_right_for_screen_readers(person: Person) -> None:
     for path in ("/tools/resources/demo%3A%2F%2Fcounter", "/tools/prompts/play__greet"):
         page = await person.open(path)
         await expect(page.locator(".tools-body")).to_have_attribute("data-state", "ready")
-        async for _ in looks(page):
-            await axe(page)
+        await axe_in_every_look(page)

@@ -17,8 +17,8 @@ from tests.support.console import (
     NewPerson,
     Person,
     axe,
+    axe_in_every_look,
     has_no_sideways_scroll,
-    looks,
     nameless_controls,
     tab_to,
 )
@@ -334,8 +334,7 @@ async def test_the_page_is_right_in_every_look_and_on_a_phone(
     )
     page = await person.open("/servers")
     await expect(page.locator(".server-card")).to_have_count(3)
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
     for path in (
         "/servers/lab",
         "/servers/web",

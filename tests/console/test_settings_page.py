@@ -14,10 +14,9 @@ from tests.support.console import (
     PHONE,
     NewPerson,
     Person,
-    axe,
+    axe_in_every_look,
     has_no_sideways_scroll,
     is_connected,
-    looks,
     nameless_controls,
     tab_to,
 )
@@ -178,8 +177,7 @@ async def test_settings_are_usable_by_everybody_in_both_themes_and_languages(per
     page = await person.open(f"/settings/{panel}")
     await expect(page.locator(".settings-panel")).to_have_attribute("data-panel", panel)
     assert await nameless_controls(page) == []
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
 
 
 @pytest.mark.parametrize("panel", PANELS)

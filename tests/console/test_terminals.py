@@ -23,8 +23,8 @@ from tests.support.console import (
     NewPerson,
     Person,
     axe,
+    axe_in_every_look,
     has_no_sideways_scroll,
-    looks,
     nameless_controls,
     tab_to,
 )
@@ -384,8 +384,7 @@ async def test_the_page_is_read_by_screen_readers_and_fits_a_phone(
     await agent.call("crux_execute_command", command="printf '\\033[1;32mgreen\\033[0m\\n'; false", pane_id=pane_id)
     page = await open_pane(person, pane_id, "?commands=1&find=green")
     await expect(pane(page, pane_id).locator(".block")).to_have_count(1)
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
     assert not await nameless_controls(page)
     phone = await open_pane(await new_person(size=PHONE), pane_id, "?commands=1")
     await has_no_sideways_scroll(phone)

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.support import playground_server
-from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks, tab_to
+from tests.support.console import PHONE, NewPerson, Person, axe_in_every_look, has_no_sideways_scroll, tab_to
 from tests.support.console_hub import ConsoleHub, Json
 from tests.support.playground_server import BIDI, BIG_ROWS, MARKUP
 
@@ -347,15 +347,13 @@ async def test_a_tool_that_is_not_there_says_what_to_do(person: Person) -> None:
 async def test_the_page_is_right_for_screen_readers_in_both_themes_and_languages(person: Person) -> None:
     page = await open_tool(person, "rich")
     await json_box(page).fill(json.dumps({"name": "A", "count": 1, "tags": ["a"], "shape": {"kind": "square"}}))
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
 
 
 async def test_a_result_is_right_for_screen_readers_in_both_themes_and_languages(person: Person) -> None:
     page = await open_tool(person, "rows")
     await run(page)
-    async for _ in looks(page):
-        await axe(page)
+    await axe_in_every_look(page)
 
 
 async def test_the_page_fits_a_phone(new_person: NewPerson) -> None:

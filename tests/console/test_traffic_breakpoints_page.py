@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks
+from tests.support.console import PHONE, NewPerson, Person, axe_in_every_look, has_no_sideways_scroll
 from tests.support.console_hub import ConsoleHub
 from tests.support.console_traffic import proxy_user
 from tests.support.hostile_server import MARKUP
@@ -102,8 +102,7 @@ async def test_what_is_held_fits_every_look_and_a_phone(person: Person, new_pers
         ]
         page = await person.open("/traffic/breakpoints")
         await is_held(page)
-        async for _ in looks(page):
-            await axe(page)
+        await axe_in_every_look(page)
         phone = await (await new_person(size=PHONE)).open("/traffic/breakpoints")
         await is_held(phone)
         await has_no_sideways_scroll(phone)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks
+from tests.support.console import PHONE, NewPerson, Person, axe_in_every_look, has_no_sideways_scroll
 from tests.support.console_hub import ConsoleHub
 from tests.support.console_traffic import proxy_user
 from tests.support.hostile_server import MARKUP
@@ -64,8 +64,7 @@ async def test_a_recorded_request_is_changed_sent_again_and_compared(person: Per
         await expect(page).to_have_url(re.compile("view=split"))
         await page.get_by_role("button", name=re.compile("unchanged lines")).first.click()
         await expect(page.get_by_text("line 1", exact=True).first).to_be_visible()
-        async for _ in looks(page):
-            await axe(page)
+        await axe_in_every_look(page)
 
 
 async def test_bodies_of_ten_megabytes_are_compared_in_part_and_the_page_goes_on(
@@ -115,8 +114,7 @@ async def test_each_of_these_tabs_fits_every_look_and_a_phone(
     async with proxy_user(hub):
         page = await person.open(f"/traffic/{tab}")
         await expect(page.get_by_role("heading", level=2).first).to_be_visible()
-        async for _ in looks(page):
-            await axe(page)
+        await axe_in_every_look(page)
         phone = await (await new_person(size=PHONE)).open(f"/traffic/{tab}")
         await expect(phone.get_by_role("heading", level=2).first).to_be_visible()
         await has_no_sideways_scroll(phone)

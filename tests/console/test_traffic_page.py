@@ -22,8 +22,8 @@ from tests.support.console import (
     NewPerson,
     Person,
     axe,
+    axe_in_every_look,
     has_no_sideways_scroll,
-    looks,
     nameless_controls,
     tab_to,
 )
@@ -428,8 +428,7 @@ async def test_it_reads_well_in_both_themes_and_languages(hub: ConsoleHub, agent
         await row(page, "a.test").first.click()
         await expect(page.locator(".flow-detail")).to_have_attribute("data-state", "ready")
         await expect(page.locator("figure.chart")).to_have_count(2)
-        async for _ in looks(page):
-            await axe(page)
+        await axe_in_every_look(page)
         assert await nameless_controls(page) == []
 
 

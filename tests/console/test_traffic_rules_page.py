@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from dari.daemon.lock import lock_holder
-from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks, tab_to
+from tests.support.console import PHONE, NewPerson, Person, axe_in_every_look, has_no_sideways_scroll, tab_to
 from tests.support.console_hub import ConsoleHub
 from tests.support.console_traffic import proxy_user
 from tests.support.hostile_server import BIDI, MARKUP
@@ -224,8 +224,7 @@ async def test_the_rules_fit_every_look_and_a_phone(person: Person, new_person: 
         page = await person.open("/traffic/rules?new=map_local&test=https%3A%2F%2Fexample.com%2F")
         await expect(page.get_by_role("form", name="New rule")).to_be_visible()
         await expect(page.locator(".rule-test-result[data-state]")).to_be_visible()
-        async for _ in looks(page):
-            await axe(page)
+        await axe_in_every_look(page)
         phone = await (await new_person(size=PHONE)).open("/traffic/rules?new=map_local")
         await expect(rows(phone)).to_have_count(3)
         await has_no_sideways_scroll(phone)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from tests.support.console import PHONE, NewPerson, Person, axe, has_no_sideways_scroll, looks
+from tests.support.console import PHONE, NewPerson, Person, axe_in_every_look, has_no_sideways_scroll
 from tests.support.console_hub import ConsoleHub
 from tests.support.console_traffic import eventually, proxy_user
 
@@ -78,8 +78,7 @@ async def test_the_settings_fit_every_look_and_a_phone(person: Person, new_perso
     async with proxy_user(hub):
         page = await person.open("/traffic/throttle")
         await expect(page.get_by_role("button", name="3G")).to_be_visible()
-        async for _ in looks(page):
-            await axe(page)
+        await axe_in_every_look(page)
         phone = await (await new_person(size=PHONE)).open("/traffic/throttle")
         await expect(phone.get_by_role("button", name="3G")).to_be_visible()
         await has_no_sideways_scroll(phone)
