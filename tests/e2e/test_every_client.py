@@ -58,7 +58,9 @@ async def test_the_inspector_reads_an_error_of_every_kind_of_tool(env: dict[str,
         async with turns:
             return await run([*connected, "tools/call", name, "no_such_argument:=1"], env)
 
-    await run([*connected, "connect", "--", str(DARI), "mcp"], env)
+    # It gives a server no variable but the usual ones, and the hub would stay.
+    idle = f"DARI_BRIDGE_IDLE_S={env['DARI_BRIDGE_IDLE_S']}"
+    await run([*connected, "connect", "--", "/usr/bin/env", idle, str(DARI), "mcp"], env)
     try:
         names = one_of_each_kind((await run([*connected, "tools/list"], env))["tools"])
         check(dict(zip(names, await asyncio.gather(*map(fail, names)), strict=True)))
