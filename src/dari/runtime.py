@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import os
@@ -19,6 +20,9 @@ _log = logging.getLogger("dari")
 def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
     """Run a command on uvloop where it is installed; failures become a message and an exit code."""
     _open_standard_descriptors()
+    # SIGSEGV and the like leave the Python stack of every thread on stderr, which is the log of a daemon. 2, not
+    # `sys.stderr`: whatever becomes of that object, this is the file.
+    faulthandler.enable(2)
     gc.freeze()
     gc.enable()
     try:

@@ -4,6 +4,7 @@ Nothing but the standard library is loaded while the daemon runs, so that a clie
 milliseconds. Without a daemon one is started, as `crux` does it.
 """
 
+import faulthandler
 import os
 import sys
 from _socket import SHUT_WR, socket
@@ -60,6 +61,7 @@ def _main(words: list[str]) -> int:
             meant = closest(word.partition("=")[0], _OPTIONS)
             hint = f"did you mean {meant}? " if meant else ""
             return _complain(f"{word!r} is not understood", f"{hint}see: crux-mcp-bridge --help")
+    faulthandler.enable(2)  # SIGSEGV and the like leave a stack, as in `dari.runtime`
     paths = CruxPaths.of_environment(path or None)
     try:
         line = _connect(paths, starts)

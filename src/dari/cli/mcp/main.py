@@ -10,6 +10,7 @@ client, which waits for its answers. `--log` is the level of what this process w
 program that started it; the hub serves many clients and keeps one log of its own.
 """
 
+import faulthandler
 import os
 import sys
 
@@ -47,6 +48,7 @@ def run_stdio(words: list[str]) -> int | None:
 def run_pipe(hub: Hub, protocol: str, level: str) -> int:
     """Serve stdin and stdout; returns the exit code."""
     _end_at_signals()
+    faulthandler.enable(2)  # SIGSEGV and the like leave a stack, as in `dari.runtime`
     try:
         Pipe(hub, make_log(level)).run()
         return 0
