@@ -173,7 +173,7 @@ async def test_an_approval_for_the_session_covers_this_tool_of_this_session_unti
     assert answer.for_session and answer.by == "ann"
     assert not asker.approvals.is_granted("s1", "fs", "write")
     assert not asker.approvals.is_granted("s2", "fs", "delete")
-    asker.approvals.end_session("s1")
+    asker.approvals.end_sessions(lambda session: session == "s1")
     assert not asker.approvals.is_granted("s1", "fs", "delete")
 
 
@@ -220,7 +220,7 @@ async def test_a_caller_who_leaves_takes_its_question_along() -> None:
 async def test_the_end_of_a_session_ends_what_it_asked() -> None:
     asker = Asker()
     task, _ = await asker.asked()
-    asker.approvals.end_session("s1")
+    asker.approvals.end_sessions(lambda session: session == "s1")
     with pytest.raises(Unavailable, match="withdrawn"):
         await task
     assert asker.clock.timers == 0

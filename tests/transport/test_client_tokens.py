@@ -275,6 +275,23 @@ async def test_a_rotated_shared_token_ends_its_sessions_and_leaves_those_of_clie
         assert (await kept.post(PING)).status == 200
 
 
+@pytest.mark.parametrize("change", ["revoked", "rotated", "shared"])
+async def test_a_server_hears_that_a_token_counts_no_more(tmp_path: Path, change: str) -> None:
+    """A client of the stateless era has no session that would end."""
+    async with with_tokens(tmp_path) as (rig, store):
+        store.create("one")
+        store.create("two")
+        ended: list[str] = []
+        rig.server.on_access_end.append(lambda grant: ended.append(grant.holder))
+        await opened_with(rig, store.get("two").secret)  # the file is read by now
+        if change == "shared":
+            (tmp_path / "mcp.token").write_text("another\n")
+        else:
+            (store.revoke if change == "revoked" else store.rotate)("one")
+        await until(lambda: ended)
+        assert ended == ["mcp" if change == "shared" else "mcp@one"]
+
+
 async def test_the_last_use_is_on_the_disk_after_a_stop(tmp_path: Path) -> None:
     async with with_tokens(tmp_path) as (rig, store):
         await opened_with(rig, store.create("one").secret)

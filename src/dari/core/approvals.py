@@ -247,11 +247,12 @@ class ApprovalQueue:
                 stop()
         return self.get(approval_id)
 
-    def end_session(self, session: str) -> None:
-        """Forget what was approved for a session, and withdraw what it still asks."""
-        for key in [key for key in self._grants if key[0] == session]:
+    def end_sessions(self, has_ended: Callable[[str], bool]) -> None:
+        """Forget what was approved for these sessions, and withdraw what they still ask."""
+        for key in [key for key in self._grants if has_ended(key[0])]:
             del self._grants[key]
-        for entry in [each for each in self._entries.values() if session and each.approval.session == session]:
+        sessions = [(each, each.approval.session) for each in self._entries.values()]
+        for entry in [each for each, session in sessions if session and has_ended(session)]:
             self._withdraw(entry)
 
     def close(self) -> None:

@@ -32,6 +32,14 @@ class Grant(Struct, frozen=True):
         `@`, so nothing that a client says of itself can look like it."""
         return f"{self.principal}@{self.client}" if self.client else self.principal
 
+    def session_key(self, client_name: str) -> str:
+        """The key of a client without a session, as in the stateless era over HTTP: all that its requests share."""
+        return f"{self.holder} {client_name}"
+
+    def has_session_key(self, key: str) -> bool:
+        """Whether `session_key` made this key. A holder has no blank, nor has the key of a session."""
+        return key.startswith(f"{self.holder} ")
+
 
 MCP_GRANT = Grant("mcp", MCP_SCOPES)
 

@@ -75,7 +75,7 @@ class Request(Context):
     def session_key(self) -> str:
         """Of the connection or the HTTP session; a request of the stateless era over HTTP has only its principal."""
         session = self.channel.session
-        return session.key if session is not None else f"{self.grant.holder} {self.client_name}"
+        return session.key if session is not None else self.grant.session_key(self.client_name)
 
     @property
     def client_name(self) -> str:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError
 from dari.core.context import LEVELS, LoggingMessage
 from dari.core.events import Event, ListChanged, ResourceUpdated
 from dari.core.registry import Registry
+from dari.core.scopes import Grant
 from dari.log import format_event
 from dari.mcp import inflight, list_cache, methods
 from dari.mcp.batch import receive_batch
@@ -88,6 +89,7 @@ class Server:
         self.calls = inflight.InflightCalls()
         self.listening: set[ListenStream] = set()
         self.on_session_end: list[Callable[[Session], None]] = []
+        self.on_access_end: list[Callable[[Grant], None]] = []
         self.lists = list_cache.ListCache(registry, page_size)
         registry.events.subscribe(self._on_event)
 
@@ -170,6 +172,12 @@ class Server:
             call.cancel(reason)
         for tell in self.on_session_end:
             tell(session)
+
+    def end_access(self, grant: Grant) -> None:
+        """The token of a grant counts no more. Sessions are closed one by one; a client of the stateless era over HTTP
+        has none, and what is kept for it ends here."""
+        for tell in self.on_access_end:
+            tell(grant)
 
     def unwatch_all(self, session: Session) -> None:
         """The session hears of no resource any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import UNSET
 
@@ -121,13 +121,16 @@ class McpEndpoint:
         for request in list(self.open):
             request.give_up(reason)
 
-    def end_access(self, is_ended: Callable[[Grant], bool], reason: str) -> None:
-        """A token counts no more: end what it opened, which is its sessions with their calls and streams, and requests
-        that are not finished."""
+    def end_access(self, ended: Collection[Grant], reason: str) -> None:
+        """Tokens count no more: end what they opened, which is their sessions with their calls and streams, requests
+        that are not finished, and what the server keeps for clients without a session."""
+        gone = set(map(id, ended))
         for endpoint in (self, *self.mounted):
-            endpoint.sessions.end_all(lambda session: is_ended(session.grant) and session.peer != "unix", reason)
-            for request in [each for each in endpoint.open if is_ended(each.grant)]:
+            endpoint.sessions.end_all(lambda session: id(session.grant) in gone and session.peer != "unix", reason)
+            for request in [each for each in endpoint.open if id(each.grant) in gone]:
                 request.end_access(reason)
+            for grant in ended:
+                endpoint.server.end_access(grant)
 
     def _check(self, request: HttpRequest, client: str) -> None:
         fields = request.fields

@@ -78,10 +78,9 @@ class TokenWatch:
 
     def _end_shared(self) -> None:
         _log.info(format_event("http", "token", "the shared token was replaced"))
-        self._endpoint.end_access(lambda grant: grant is self._endpoint.grant, REVOKED)
+        self._endpoint.end_access([self._endpoint.grant], REVOKED)
 
     def _end_clients(self, ended: Collection[Grant]) -> None:
         names = ", ".join(sorted(grant.client for grant in ended))
         _log.info(format_event("http", "token", f"revoked or replaced: {names}"))
-        gone = set(map(id, ended))
-        self._endpoint.end_access(lambda grant: id(grant) in gone, REVOKED)
+        self._endpoint.end_access(ended, REVOKED)

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from dari.core.context import LoggingMessage
-from dari.core.scopes import MCP_SCOPES, Grant
-from tests.support.gateway import asked, called, demo, house, is_gone, lab, replied, seen, text_of
+from dari.core.scopes import MCP_GRANT, MCP_SCOPES, Grant
+from tests.support.gateway import House, asked, called, demo, house, is_gone, lab, replied, seen, text_of
 from tests.support.mcp_server import notification, request
-from tests.support.wire import stateless
+from tests.support.wire import MemoryWire, stateless
 
 pytestmark = pytest.mark.local_mcp
 
@@ -177,6 +178,52 @@ async def test_what_was_approved_for_a_session_ends_with_it(tmp_path: Path) -> N
         assert approvals.is_granted(key, "lab", "greet")
         home.server.close_session(wire.session)
         assert not approvals.is_granted(key, "lab", "greet")
+
+
+def without_session(home: House, client: str) -> MemoryWire:
+    """A client of the stateless era over HTTP: its token is all that its requests share."""
+    wire = MemoryWire(home.server)
+    wire.session, wire.grant = None, replace(MCP_GRANT, client=client)
+    return wire
+
+
+async def test_what_was_approved_for_a_client_without_a_session_ends_with_its_token(tmp_path: Path) -> None:
+    async with house(tmp_path, lab(tools={"confirm": ["greet"]})) as home:
+        await home.names()
+        approvals = home.bridge.approvals
+        first, second = without_session(home, "one"), without_session(home, "two")
+        for wire in (first, second):
+            await wire.ask(asked("lab__greet"))
+            approvals.approve(approvals.pending()[0].id, by="me", for_session=True)
+            assert text_of(await wire.ask(asked("lab__greet"))) == "hello"
+        home.server.end_access(first.grant)
+        assert [each.who for each in approvals.grants()] == ["mcp@two"]
+        assert text_of(await second.ask(asked("lab__greet"))) == "hello"
+        assert "needs the approval of a person" in text_of(await first.ask(asked("lab__greet")))
+
+
+async def test_an_approval_that_a_client_has_not_used_ends_with_its_token(tmp_path: Path) -> None:
+    """A token that is made later under the same name does not find it."""
+    async with house(tmp_path, lab(tools={"confirm": ["greet"]})) as home:
+        await home.names()
+        approvals = home.bridge.approvals
+        wire = without_session(home, "one")
+        await wire.ask(asked("lab__greet"))
+        approvals.approve(approvals.pending()[0].id, by="me")
+        home.server.end_access(wire.grant)
+        assert "needs the approval of a person" in text_of(await wire.ask(asked("lab__greet")))
+
+
+async def test_a_server_and_a_waiting_call_of_a_client_without_a_session_end_with_its_token(tmp_path: Path) -> None:
+    async with house(tmp_path, lab(isolation="per-client")) as home:
+        await home.names()
+        wire = without_session(home, "one")
+        mine = text_of(await wire.ask(asked("lab__pid")))
+        assert (await wire.ask(asked("lab__elicit")))["result"]["resultType"] == "input_required"
+        assert len(home.front.gateway.calling.parking) == 1
+        home.server.end_access(wire.grant)
+        await seen(lambda: is_gone(mine))
+        assert len(home.front.gateway.calling.parking) == 0
 
 
 async def test_who_called_stands_in_the_audit_log(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ async def test_per_client_keeps_clients_apart_and_ends_with_them(tmp_path: Path)
         assert text_of(await server.call_tool("pid", b"{}", one)) == first
         assert text_of(await server.call_tool("pid", b"{}", other)) != first
         sessions = server.status().sessions
-        await server.end_session("s1")
+        await server.end_sessions(lambda session: session == "s1")
         assert server.status().sessions == sessions - 1
         assert text_of(await server.call_tool("pid", b"{}", one)) != first
 

@@ -66,6 +66,7 @@ class GatewayEndpoint:
         shown.call_log = options.call_log
         self.server = Server(shown, options.info, instructions=options.instructions, strict=options.is_strict)
         self.server.on_session_end.append(self._session_ended)
+        self.server.on_access_end.append(lambda grant: self._sessions_ended(grant.has_session_key))
         self.gateway.on_log.append(self.server.log_to_sessions)
 
     def start(self) -> None:
@@ -78,9 +79,12 @@ class GatewayEndpoint:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _session_ended(self, session: Session) -> None:
+        self._sessions_ended(lambda key: key == session.key)
+
+    def _sessions_ended(self, has_ended: Callable[[str], bool]) -> None:
         if self._approvals is not None:
-            self._approvals.end_session(session.key)
-        task = asyncio.ensure_future(self.gateway.end_session(session.key))
+            self._approvals.end_sessions(has_ended)
+        task = asyncio.ensure_future(self.gateway.end_sessions(has_ended))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 

@@ -230,9 +230,11 @@ class Gateway:
         self._watching.refresh()
         self.settling.check()
 
-    async def end_session(self, session_key: str) -> None:
-        """A client is gone: servers that ran for it alone end."""
-        ending = [mount.upstream.end_session(session_key) for mount in self._mounts.values()]
+    async def end_sessions(self, has_ended: Callable[[str], bool]) -> None:
+        """Clients are gone, by the keys of their sessions: servers that ran for one alone end, and calls that wait for
+        its answer."""
+        self.calling.parking.end_sessions(has_ended)
+        ending = [mount.upstream.end_sessions(has_ended) for mount in self._mounts.values()]
         await asyncio.gather(*ending, return_exceptions=True)
 
     # Mounting

@@ -34,11 +34,12 @@ Work = Callable[[Caller], Awaitable[Raw]]
 class SuspendedCall(CallerContext):
     """One call, with what it was asked and what it still has to ask."""
 
-    __slots__ = ("asked", "expiry", "id", "is_full", "task", "_answers", "_count", "_fresh", "_turn")
+    __slots__ = ("asked", "expiry", "id", "is_full", "session_key", "task", "_answers", "_count", "_fresh", "_turn")
 
     def __init__(self, context: Context, work: Work, is_full: Callable[[], bool]) -> None:
         super().__init__(context)
         self.id = secrets.token_hex(12)
+        self.session_key = context.session_key
         self.is_full = is_full
         self.asked: dict[str, Relayed] = {}
         self.expiry: asyncio.TimerHandle | None = None
@@ -125,6 +126,13 @@ class SuspendedCalls:
         except BaseException:
             await _wait_for_end(call.task)
             raise
+
+    def end_sessions(self, has_ended: Callable[[str], bool]) -> None:
+        """End the calls whose clients are gone."""
+        for call in [each for each in self._parked.values() if has_ended(each.session_key)]:
+            if call.expiry is not None:
+                call.expiry.cancel()
+            self._expire(call)
 
     async def close(self) -> None:
         calls, self._parked = list(self._parked.values()), {}

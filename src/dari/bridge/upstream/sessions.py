@@ -90,11 +90,11 @@ class UpstreamSessions:
             self._passing.discard(supervised)
             await supervised.stop()
 
-    async def end_session(self, session: str) -> None:
-        """A client is gone, and its own session with it."""
-        if self._profile.isolation != "per-client" or not session:
+    async def end_sessions(self, has_ended: Callable[[str], bool]) -> None:
+        """Clients are gone, and their own sessions with them."""
+        if self._profile.isolation != "per-client":
             return
-        gone = [self._held.pop(key) for key in list(self._held) if key[1] == session]
+        gone = [self._held.pop(key) for key in list(self._held) if key[1] and has_ended(key[1])]
         await asyncio.gather(*(one.stop() for one in gone))
 
     async def stop(self) -> None:

@@ -276,8 +276,8 @@ class Upstream:
     async def unsubscribe(self, uri: str) -> None:
         await self._subscriptions.remove(uri)
 
-    async def end_session(self, session: str) -> None:
-        await self._sessions.end_session(session)
+    async def end_sessions(self, has_ended: Callable[[str], bool]) -> None:
+        await self._sessions.end_sessions(has_ended)
 
     async def stop(self) -> None:
         """End its sessions; the next use starts it again."""

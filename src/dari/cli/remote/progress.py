@@ -196,7 +196,7 @@ async def open_caller(
         stop()
         person.close()
         if upstream.profile.isolation == "per-client":
-            await upstream.end_session(person.caller.session)
+            await upstream.end_sessions(lambda key: key == person.caller.session)
 
 
 class _Person:
