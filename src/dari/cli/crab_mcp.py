@@ -80,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    return run_guarded(lambda: _main(argv), interrupted=0)
+    return run_guarded(lambda: _main(argv), interrupted=0, failed=1)
 
 
 def _main(argv: list[str] | None) -> int:

@@ -26,7 +26,7 @@ examples:
 Every command has examples of its own: crewx mcp remote --help
 `dari remote …` is the same as `crewx mcp remote …`. Guide: docs/guide/remote.md
 """
-INTERRUPTED = 4
+INTERRUPTED = OTHER = 4
 _OWN = ("list_tools", "call_tool")
 _WORDS = {"mcp": ("remote", *_OWN), "": ("mcp", "tool", "--help", "--version")}
 _REMOTE = (
@@ -37,7 +37,9 @@ _REMOTE = (
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    return run_guarded(lambda: _main(words, leaves=argv is None), interrupted=INTERRUPTED)
+    # The codes of the code tools have a failure of their own (3), those of the others have "anything else" (4).
+    failed = 0 if words[:1] == ["tool"] else OTHER
+    return run_guarded(lambda: _main(words, leaves=argv is None), interrupted=INTERRUPTED, failed=failed)
 
 
 def _main(words: list[str], *, leaves: bool) -> int:

@@ -29,12 +29,13 @@ Claude Desktop and Cursor, under "mcpServers":
 
 `crux attach` shows what the agent does. Guide: docs/guide/terminal.md
 """
+FAILED = 2
 _OPTIONS = ("--socket", "--no-start", "--help", "--version")
 
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    return run_guarded(lambda: _main(words), interrupted=0)
+    return run_guarded(lambda: _main(words), interrupted=0, failed=FAILED)
 
 
 def _main(words: list[str]) -> int:
@@ -106,7 +107,7 @@ def _connect(paths: CruxPaths, starts: bool) -> socket:
 
 def _complain(message: str, hint: str) -> int:
     sys.stderr.write(f"error: {message}\nhint: {hint}\n")
-    return 2
+    return FAILED
 
 
 READ_BYTES = 1 << 16

@@ -44,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    return run_guarded(lambda: _main(sys.argv[1:] if argv is None else argv), interrupted=0)
+    return run_guarded(lambda: _main(sys.argv[1:] if argv is None else argv), interrupted=0, failed=1)
 
 
 def _main(given: list[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from dari.cli.kit.errors import INTERRUPTED, run_guarded
+from dari.cli.kit.errors import run_guarded
 from dari.version import VERSION
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
@@ -60,9 +60,10 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["remote"] or words[:2] == ["approvals", "watch"]:
-        return run_guarded(lambda: _remote(words, leaves=argv is None), interrupted=4)
-    # A server that is asked to end has done what it should.
-    return run_guarded(lambda: _main(words), interrupted=0 if words[:1] in (["up"], ["mcp"]) else INTERRUPTED)
+        return run_guarded(lambda: _remote(words, leaves=argv is None), interrupted=4, failed=4)
+    if words[:1] in (["up"], ["mcp"]):  # a server that is asked to end has done what it should
+        return run_guarded(lambda: _main(words), interrupted=0, failed=1)
+    return run_guarded(lambda: _main(words))
 
 
 def _remote(words: list[str], *, leaves: bool) -> int:

@@ -31,6 +31,7 @@ Inside a pane, --pane-id defaults to that pane ($CRUX_PANE). Every command has e
 exit codes: 0 done, 1 wrong use or refused, 2 no such pane, 3 failed or no server, 124 time is over
 """
 
+TMUX_FAILED = 1
 # name → module, help; in the order of the help
 COMMANDS = {
     "split-pane": ("panes", "open a pane beside another one, and print its id"),
@@ -62,7 +63,7 @@ COMMANDS = {
 
 def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    return run_guarded(lambda: _main(words))
+    return run_guarded(lambda: _main(words), failed=TMUX_FAILED if words[:1] == ["tmux"] else 0)
 
 
 def _main(words: list[str]) -> int:

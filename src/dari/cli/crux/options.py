@@ -74,6 +74,11 @@ class CruxParser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """As `ProgramParser` does it."""
+        if message:
+            (file or sys.stderr).write(message)
+
     def error(self, message: str) -> NoReturn:
         known = [name for action in self._actions for name in action.option_strings]
         prefix = "unrecognized arguments: "

@@ -8,6 +8,7 @@ is asked or started. What writes runs here in any case: an ingest belongs to the
 import os
 import sys
 
+from dari.cli.kit.errors import run_guarded
 from dari.home import runtime_dir
 
 NAME = "kebab"
@@ -21,9 +22,9 @@ def main(argv: list[str] | None = None, program: str = "kebab", *, leaves: bool 
     """Run the words and return the exit code; with `leaves` the process ends here, which saves taking it down."""
     words = sys.argv[1:] if argv is None else argv
     try:
-        code = _main(program, words)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = run_guarded(lambda: _main(program, words), interrupted=ERROR, failed=ERROR)
+    except SystemExit as ended:  # stdout does not take what kebabd answers
+        code = ended.code if isinstance(ended.code, int) else ERROR
     code = ERROR if code == INTERRUPTED else code
     if argv is None and leaves:
         from dari.cli.remote.fast_client import exit_at_once
@@ -105,9 +106,8 @@ def run_here(program: str, argv: list[str]) -> int:
     # Importing makes no garbage, and one command not enough to look for it; an ingest turns it on again.
     gc.disable()
     from dari.cli.kebab.main import run_here as run
-    from dari.cli.kit.errors import run_guarded
 
-    return run_guarded(lambda: run(program, argv), interrupted=INTERRUPTED)
+    return run(program, argv)
 
 
 def _command_at(argv: list[str]) -> int:

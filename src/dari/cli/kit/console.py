@@ -24,6 +24,8 @@ else:
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _READ_BYTES = 1 << 16
+STDOUT_NAME = "standard output"
+"""The `filename` of an error of `write_text`."""
 
 
 class Console(Protocol):
@@ -373,7 +375,7 @@ def write_text(stream: TextIO, text: str, encoding: str = "") -> None:
         raise
     except OSError as error:
         _discard(stream)
-        error.filename = error.filename or ("standard output" if stream is sys.stdout else "standard error")
+        error.filename = error.filename or (STDOUT_NAME if stream is sys.stdout else "standard error")
         raise
 
 
@@ -382,6 +384,9 @@ def _write(stream: TextIO, text: str) -> None:
         write_text(stream, text)
     except BrokenPipeError:
         _discard(stream)
+    except OSError:
+        if stream is sys.stdout:
+            raise  # a message that stderr does not take changes nothing of what the command did
 
 
 def _discard(stream: TextIO) -> None:

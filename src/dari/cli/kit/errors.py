@@ -9,7 +9,8 @@ from io import TextIOWrapper
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TextIO
 
 
 class ExitCodes:
@@ -35,22 +36,34 @@ INTERRUPTED = 130
 """As a shell has it for a program that Ctrl-C ended."""
 
 
-def run_guarded(run: "Callable[[], int]", *, interrupted: int = INTERRUPTED) -> int:
+def run_guarded(run: "Callable[[], int]", *, interrupted: int = INTERRUPTED, failed: int = 0) -> int:
     """The exit code of a command whose output has reached its file; an expected failure is printed on stderr.
 
-    `interrupted` is the code after a Ctrl-C, also one that is pressed while modules are still being loaded.
+    `interrupted` is the code after a Ctrl-C, also one that is pressed while modules are still being loaded. `failed` is
+    the code of an expected failure, such as a stdout on a full disk, in a program with codes of its own; 0: that of the
+    error. What stderr does not take is lost, and changes no code.
     """
     _open_closed_streams()
+    stderr = sys.stderr
+    sys.stderr = _LossyStderr(stderr)
+    try:
+        return _run_guarded(run, interrupted, failed)
+    finally:
+        sys.stderr = stderr
+        _silence(stderr, 2)
+
+
+def _run_guarded(run: "Callable[[], int]", interrupted: int, failed: int) -> int:
     try:
         try:
             return run()
         finally:
             _flush()
     except BrokenPipeError:  # `| head` has seen enough
-        _silence()
+        _silence(sys.stdout, 1)
         return 0
     except KeyboardInterrupt:
-        _silence()
+        _silence(sys.stdout, 1)
         return interrupted
     except Exception as error:
         from dari.os_errors import from_os_error
@@ -58,11 +71,36 @@ def run_guarded(run: "Callable[[], int]", *, interrupted: int = INTERRUPTED) -> 
         failure = from_os_error(error)
         if failure is None:
             raise
-        _silence()
+        _silence(sys.stdout, 1)
         from dari.cli.kit.console import ProcessConsole, print_error
 
         print_error(ProcessConsole(), failure.message, failure.hint)
-        return failure.exit_code
+        return failed or failure.exit_code
+
+
+class _LossyStderr:
+    """A stderr for which no write fails: its disk may be full, its reader gone, and the command has more to do."""
+
+    def __init__(self, stream: "TextIO") -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError:
+            return len(text)
+
+    def writelines(self, lines: "Iterable[str]") -> None:
+        self.write("".join(lines))
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            pass
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
 
 
 def _open_closed_streams() -> None:
@@ -87,9 +125,12 @@ def _flush() -> None:
         raise
 
 
-def _silence() -> None:
-    """What is still in the buffer cannot be written: the interpreter's own flush at the end must not complain."""
+def _silence(stream: "TextIO", descriptor: int) -> None:
+    """What is still in the buffer and cannot be written is dropped: the interpreter's own flush at the end would fail
+    again, and make the exit code 120."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, descriptor)
+        os.close(nothing)

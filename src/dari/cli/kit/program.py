@@ -54,6 +54,11 @@ class ProgramParser(argparse.ArgumentParser):
         print_error(ProcessConsole(), *self.explain(message))
         sys.exit(self.exit_code)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse drops a help text that cannot be written, and the exit code is 0."""
+        if message:
+            (file or sys.stderr).write(message)
+
     def explain(self, message: str) -> tuple[str, str]:
         """What was wrong, and the next step."""
         return message, f"{self._suggest(message)}see: {self.prog} --help"

@@ -358,7 +358,7 @@ def _run_here(program: str, argv: list[str], problem: str | None = None) -> int:
     from dari.cli.kit.errors import run_guarded
     from dari.cli.remote.main import run_here
 
-    return run_guarded(lambda: run_here(program, argv), interrupted=INTERRUPTED)
+    return run_guarded(lambda: run_here(program, argv), interrupted=INTERRUPTED, failed=INTERRUPTED)
 
 
 def _replaced(run_dir: str) -> str | None:

@@ -7,7 +7,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from dari.cli.kit.commands import CommandEntry, CommandLoader, find_command, list_commands
-from dari.cli.kit.console import Console, ProcessConsole
+from dari.cli.kit.console import STDOUT_NAME, Console, ProcessConsole
 from dari.cli.kit.hints import PROGRAM
 from dari.cli.kit.parser import HELP_COLUMNS, HelpRequested
 from dari.cli.remote.context import OTHER, USAGE, CommandContext, add_common_options, exit_code, show_error
@@ -90,7 +90,8 @@ async def run(program: str, argv: list[str], console: Console, bridge: Bridge, a
     except Exception as error:
         if (refused := from_os_error(error)) is not None:
             show_error(refused, console)
-            return exit_code(refused)
+            # The tool has answered: that its answer cannot be printed is no failure of the tool.
+            return OTHER if getattr(error, "filename", "") == STDOUT_NAME else exit_code(refused)
         if "--log" in argv:
             console.err(escape_hidden("".join(traceback.format_exception(error))))
         show_error(error, console)
@@ -120,7 +121,7 @@ def run_here(program: str, argv: list[str]) -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         return OTHER
     except (DariError, OSError) as error:  # a home or a working directory that is not usable
-        show_error(error, console)
+        show_error(from_os_error(error) or error, console)
         return exit_code(error)
 
 

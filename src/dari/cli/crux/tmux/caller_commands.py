@@ -23,9 +23,10 @@ STARTS = (
 
 def flush(shim: Shim) -> None:
     """Print what was collected so far, before somebody else prints."""
-    sys.stdout.write("".join(shim.output))
-    sys.stdout.flush()
-    shim.output.clear()
+    if shim.output:
+        sys.stdout.write("".join(shim.output))
+        sys.stdout.flush()
+        shim.output.clear()
 
 
 def make_commands(client: CruxClient, others: dict[str, Run]) -> dict[str, Run]:

@@ -66,8 +66,9 @@ def run_in_daemon(client: CruxClient, words: list[str]) -> int | None:
         return None
     if answer["is_for_caller"]:
         return None
-    sys.stdout.write(answer["output"])
-    sys.stdout.flush()
+    if answer["output"]:
+        sys.stdout.write(answer["output"])
+        sys.stdout.flush()
     sys.stderr.write(answer["complaint"])
     return int(answer["exit_code"])
 
