@@ -59,7 +59,7 @@ async def test_many_bridges_at_once_start_one_daemon() -> None:
                 assert pane["name"] == "shared"
 
 
-async def test_a_killed_daemon_leaves_no_process_and_the_next_start_works() -> None:
+async def test_a_killed_daemon_leaves_no_process_and_the_next_call_starts_it_anew() -> None:
     with new_home() as home:
         async with cruxd(home) as daemon, bridge(home) as bridged:
             pane = await bridged.client.call("crux_create_pane")
@@ -67,10 +67,49 @@ async def test_a_killed_daemon_leaves_no_process_and_the_next_start_works() -> N
             running = await bridged.client.call("crux_get_running_process")
             daemon.process.send_signal(signal.SIGKILL)
             await gone(pane["pid"], running["pid"])
-            assert await bridged.process.wait() == 2
-        async with bridge(home) as bridged:
             assert (await bridged.client.call("crux_list_panes"))["panes"] == []
             assert (await bridged.client.call("crux_execute_command", command="echo new"))["stdout"] == "new"
+            code, said = await bridged.end()
+            assert code == 0 and said.startswith("warning: the terminal's daemon ended")
+
+
+async def test_a_daemon_that_is_killed_in_a_call_fails_it_and_announces_every_list_with_the_next() -> None:
+    with new_home() as home:
+        async with cruxd(home) as daemon, bridge(home) as bridged:
+            bridged.client.send_initialized()
+            await bridged.client.call("crux_create_pane")
+            calling = asyncio.create_task(
+                bridged.client.call("crux_execute_command", command="echo begun; sleep 1000", timeout_ms=60_000)
+            )
+            async with bridge(home) as watching:
+                assert (await watching.client.call("crux_wait_for_output", pattern="^begun$", mark=0))["matched"]
+            daemon.process.send_signal(signal.SIGKILL)
+            failed = await calling
+            assert failed["error"]["name"] == "unavailable"
+            assert "the terminal's daemon ended during the call" in failed["error"]["message"]
+            assert (await bridged.client.call("crux_list_panes"))["panes"] == []
+            assert bridged.client.announced == {"tools", "prompts", "resources"}
+
+
+async def test_a_server_that_a_person_has_ended_stays_so_until_the_next_call() -> None:
+    with new_home() as home:
+        async with cruxd(home) as daemon, bridge(home) as bridged:
+            assert await daemon.stop() == 0
+            assert bridged.process.stderr
+            assert b"ended" in await bridged.process.stderr.readline()
+            assert home.daemon_pid is None
+            assert (await bridged.client.call("crux_list_panes"))["panes"] == []
+            assert home.daemon_pid is not None
+
+
+async def test_without_a_start_a_lost_daemon_is_told_and_one_that_comes_back_is_found() -> None:
+    with new_home() as home:
+        async with cruxd(home) as daemon, bridge(home, "--no-start") as bridged:
+            await daemon.stop()
+            refused = await bridged.client.call("crux_list_panes")
+            assert "nobody answers" in refused["error"]["message"]
+            async with cruxd(home):
+                assert (await bridged.client.call("crux_list_panes"))["panes"] == []
 
 
 async def test_a_second_daemon_is_refused_with_the_pid_of_the_first() -> None:
@@ -152,7 +191,8 @@ def test_the_bridge_loads_little_but_the_standard_library() -> None:
             assert heavy not in loaded
         ours = {name for name in loaded if name.startswith("dari.") and not name.startswith("dari.cli")}
         daemon = {f"dari.daemon.{name}" for name in ("paths", "unix_socket")}
-        assert ours == {"dari.daemon", "dari.home", "dari.terminal", "dari.terminal.paths", *daemon}
+        pipe = {"dari.rpc", "dari.rpc.framing", "dari.version"}
+        assert ours == {"dari.daemon", "dari.home", "dari.terminal", "dari.terminal.paths", *daemon, *pipe}
 
 
 async def test_the_pane_backend_is_served_over_ipc_with_the_words_of_the_design() -> None:

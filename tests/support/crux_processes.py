@@ -119,9 +119,15 @@ class Client:
     def __init__(self, wire: StreamWire | HttpWire) -> None:
         self._wire = wire
         self._count = 0
+        self.announced: set[str] = set()
+        """The lists that may have changed since the start."""
 
     async def start(self) -> Json:
         return await self._wire.ask(initialize("2025-11-25"))
+
+    def send_initialized(self) -> None:
+        assert isinstance(self._wire, StreamWire)
+        self._wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def ask(self, method: str, **params: Any) -> Json:
         self._count += 1
@@ -129,6 +135,8 @@ class Client:
         reply = await self._wire.ask(message)
         while reply.get("id") != self._count:
             assert isinstance(self._wire, StreamWire)
+            if str(reply.get("method")).endswith("/list_changed"):
+                self.announced.add(reply["method"].split("/")[1])
             reply = await self._wire.receive()
         return reply
 

@@ -1,16 +1,17 @@
-"""`crux-mcp-bridge`: stdin and stdout of an MCP client on the socket of the terminal, byte for byte.
+"""`crux-mcp-bridge`: stdin and stdout of an MCP client on the socket of the terminal, by the pipe of `dari mcp`.
 
-Nothing but the standard library is loaded while the daemon runs, so that a client has its server in a few tens of
-milliseconds. Without a daemon one is started, as `crux` does it.
+Little but the standard library is loaded while the daemon runs, so that a client has its server in a few tens of
+milliseconds. Without a daemon one is started, as `crux` does it. When the daemon ends, calls that it had not answered
+fail with the reason, and the next one starts it anew: the client keeps its server, the panes are gone.
 """
 
 import faulthandler
-import os
 import sys
-from _socket import SHUT_WR, socket
-from select import POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, poll
+from _socket import socket
 
 from dari.cli.kit.errors import run_guarded
+from dari.cli.mcp.hub import HubRefused
+from dari.cli.mcp.pipe import Pipe
 from dari.daemon.unix_socket import NOBODY_LISTENS, connect
 from dari.terminal.paths import CruxPaths
 
@@ -72,14 +73,8 @@ def _main(words: list[str]) -> int:
         if not hasattr(error, "hint"):
             raise
         return _complain(str(error), error.hint)
-    try:
-        if pipe_stdio(line):
-            return _complain("the terminal's daemon ended", "call again: it is started anew")
-        return 0
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        line.close()
+    Pipe(Cruxd(paths, line, may_start=starts), _log).run()
+    return 0
 
 
 def _explain(error: OSError, path: str) -> tuple[str, str]:
@@ -110,73 +105,44 @@ def _complain(message: str, hint: str) -> int:
     return FAILED
 
 
-READ_BYTES = 1 << 16
-MAX_PIPE_WRITE_BYTES = 4096  # what a pipe that is ready takes without making us wait
-MAX_WAITING_BYTES = 1 << 20
-_GONE = POLLERR | POLLHUP | POLLNVAL
+class Cruxd:
+    """The terminal's daemon as a pipe connects to it. `line` is the first connection."""
 
+    name = "the terminal's daemon"
+    restarts_at_once = False
+    """`crux kill-server` ends it, too: the next request starts it anew."""
+    introductions = None
 
-def pipe_stdio(line: socket, source: int = 0, sink: int = 1) -> bool:
-    """Relay until the daemon ends the connection or nobody reads our output; True when the daemon ended it first.
+    def __init__(self, paths: CruxPaths, line: socket, *, may_start: bool) -> None:
+        self._paths = paths
+        self._line: socket | None = line
+        self._may_start = may_start
 
-    After the end of stdin, what is still open is answered.
-    """
-    line.setblocking(False)
-    connection = line.fileno()
-    up = down = b""
-    has_input = is_open = True
-    sink_watch = poll()
-    sink_watch.register(sink, POLLOUT)
-    while is_open or down:
-        watch = poll()
-        watch.register(sink, POLLOUT if down else 0)
-        if has_input and len(up) < MAX_WAITING_BYTES:
-            watch.register(source, POLLIN)
-        if is_open:
-            watch.register(connection, (POLLIN if len(down) < MAX_WAITING_BYTES else 0) | (POLLOUT if up else 0))
-        ready = dict(watch.poll())
-        if ready.get(sink, 0) & _GONE:
-            return False
+    def open(self, *, starts: bool, **_: object) -> tuple[socket, bytes] | None:
+        first, self._line = self._line, None
+        if first is not None:
+            return first, b""
         try:
-            if source in ready:
-                data = os.read(source, READ_BYTES)
-                up += data
-                has_input = bool(data)
-            # What came goes on at once: another look at everything costs more than the call itself.
-            if is_open and up:
-                up = _sent(line, up)
-            if is_open and not has_input and not up:
-                _end_writing(line)
-            if is_open and ready.get(connection, 0) & (POLLIN | _GONE):
-                data = line.recv(READ_BYTES)
-                down += data
-                is_open = bool(data)
-            if down and sink_watch.poll(0):
-                down = down[os.write(sink, down[:MAX_PIPE_WRITE_BYTES]) :]
-        except BlockingIOError:
-            continue
-        except BrokenPipeError:
-            return False
-        except ConnectionResetError:
-            up, is_open = b"", False
-    return has_input
+            return _connect(self._paths, starts and self._may_start), b""
+        except NOBODY_LISTENS as error:
+            if not starts:
+                return None
+            raise HubRefused(*_explain(error, self._paths.mcp_socket_text)) from None
+        except OSError as error:
+            raise HubRefused(*_explain(error, self._paths.mcp_socket_text)) from None
+        except Exception as error:
+            if not hasattr(error, "hint"):
+                raise
+            raise HubRefused(str(error), error.hint) from None
 
 
-def _sent(line: socket, data: bytes) -> bytes:
-    """What is left to send: nothing to a daemon that is gone, whose last words are still to be read."""
-    try:
-        return data[line.send(data) :]
-    except BlockingIOError:
-        return data
-    except (BrokenPipeError, ConnectionResetError):
-        return b""
-
-
-def _end_writing(line: socket) -> None:
-    try:
-        line.shutdown(SHUT_WR)
-    except OSError:
-        pass  # the daemon was faster
+def _log(level: str, line: str) -> None:
+    """A person reads this in the log of the client that started us."""
+    event, _, detail = line.partition(" ")
+    if event == "hub_lost":
+        sys.stderr.write("warning: the terminal's daemon ended; the next call starts it anew\n")
+    elif level == "error":
+        sys.stderr.write(f"error: {detail or event}\n")
 
 
 if __name__ == "__main__":

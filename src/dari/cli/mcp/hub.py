@@ -8,6 +8,7 @@ from _socket import socket
 
 from dari.cli.hub.client import CliSocketRefused, ask_to_finish, open_mcp
 from dari.cli.hub.paths import BridgePaths
+from dari.cli.mcp.introductions import Introductions
 from dari.home import home_dir
 
 REPLACE_S = 30.0
@@ -32,12 +33,17 @@ class NoHub(HubRefused):
 class Hub:
     """The hub of this user, as `dari mcp` with these options sees it."""
 
+    name = "the hub"
+    restarts_at_once = True
+    """Before it ends on request it says so; else its end is a failure."""
+
     def __init__(self, options: dict[str, object]) -> None:
         self.options = options
         self.cwd = _cwd()
         self.home = home_dir()
         self._paths = BridgePaths()
         self.run_dir = self._paths.run_dir_text
+        self.introductions = Introductions(self.home, options, self.cwd)
 
     def open(self, *, starts: bool, **more: object) -> tuple[socket, bytes] | None:
         """A connection that speaks MCP lines, and what came on it already; None when no hub runs and none may start.

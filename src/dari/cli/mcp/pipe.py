@@ -1,4 +1,4 @@
-"""Stdin and stdout of an MCP client on the socket of the hub, message by message.
+"""Stdin and stdout of an MCP client on the socket of the hub, message by message. `crux-mcp-bridge` is one on cruxd.
 
 The hub serves; the pipe knows only what it needs when the hub ends: which requests wait for an answer, and what made
 the session. So it fails those calls with the reason, connects again, repeats `initialize` and announces every list.
@@ -12,7 +12,7 @@ from select import POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, poll
 from time import monotonic
 
 from dari.cli.hub.protocol import CLOSING, to_json
-from dari.cli.mcp.hub import Hub, HubRefused, NoHub
+from dari.cli.mcp.hub import HubRefused, NoHub
 from dari.cli.mcp.introductions import INTRODUCTIONS, Introductions
 from dari.cli.mcp.messages import ClientMessage, HubMessage, loads, notification, response
 from dari.rpc.framing import Framing
@@ -20,6 +20,23 @@ from dari.rpc.framing import Framing
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
+
+    class PipedServer(Protocol):
+        """What a pipe connects its client to: the hub, or cruxd."""
+
+        name: str
+        """As in `the hub ended during the call`."""
+        restarts_at_once: bool
+        """Whether it is started again as soon as it has ended; else the next request of the client does it."""
+
+        @property
+        def introductions(self) -> Introductions | None: ...
+
+        def open(self, *, starts: bool, **more: object) -> tuple[socket, bytes] | None:
+            """A connection that speaks MCP lines, and what came on it already; None when none runs and none may start.
+            HubRefused when it cannot be used."""
+
 
 READ_BYTES = 1 << 16
 WRITE_BYTES = 4096
@@ -29,6 +46,7 @@ MAX_HUB_BYTES = 1 << 40
 LOOK_S = 0.25
 MAX_LOOK_S = 4.0
 LOST = ("the hub ended during the call, which may have run", "look at what it did, then call again")
+"""What a call is told that was under way; a pipe names its own server."""
 QUICK_S = 2.0
 MAX_QUICK_LOSSES = 3
 """After so many connections in a row that ended at once, only a request of the client starts a hub again."""
@@ -43,12 +61,12 @@ _REPEATABLE = frozenset(
 class Pipe:
     """One run, from the first message to the end of stdin. `log` takes a level and a line."""
 
-    def __init__(self, hub: Hub, log: "Callable[[str, str], None]", source: int = 0, sink: int = 1) -> None:
+    def __init__(self, hub: "PipedServer", log: "Callable[[str, str], None]", source: int = 0, sink: int = 1) -> None:
         self._hub = hub
         self._log = log
         self._source = source
         self._sink = sink
-        self._introductions = Introductions(hub.home, hub.options, hub.cwd)
+        self._introductions = hub.introductions
         self._from_client = Framing()
         self._wake, self._waker = os.pipe()
         # The connection
@@ -248,6 +266,8 @@ class Pipe:
 
     def _introduce(self, message: ClientMessage) -> None:
         """Answer before there is a hub, where its last answer is known; what it says now is not passed on."""
+        if self._introductions is None:
+            return
         result = self._introductions.find(message.method, _asked_version(message))
         if not result or message.id is None:
             return
@@ -302,7 +322,8 @@ class Pipe:
             return
         if asked.method == "initialize":
             self._version = _version_in(message.result) or self._version
-        self._introductions.keep(asked.method, _asked_version(asked), message.result)
+        if self._introductions is not None:
+            self._introductions.keep(asked.method, _asked_version(asked), message.result)
 
     # The connection
 
@@ -322,7 +343,7 @@ class Pipe:
         except HubRefused as refused:
             outcome = refused
         except BaseException as error:
-            outcome = HubRefused(f"the hub cannot be used: {type(error).__name__}: {error}", "")
+            outcome = HubRefused(f"{self._hub.name} cannot be used: {type(error).__name__}: {error}", "")
         self._arrived.append(outcome)
         os.write(self._waker, b"c")
 
@@ -345,7 +366,8 @@ class Pipe:
         self._sock, said = opened
         self._sock.setblocking(False)
         self._from_hub = Framing(MAX_HUB_BYTES)
-        self._is_closing = self._is_half_closed = False
+        self._is_closing = not self._hub.restarts_at_once
+        self._is_half_closed = False
         self._look_at_s = None
         self._look_s = LOOK_S
         self._connected_at_s = monotonic()
@@ -385,10 +407,10 @@ class Pipe:
         self._sock = None
         self._up.clear()
         if not self._has_input:
-            self._fail_waiting("the hub ended before it had answered", "start the server again")
+            self._fail_waiting(f"{self._hub.name} ended before it had answered", "start the server again")
             return
         self._log("warning", "hub_lost")
-        self._fail_waiting(*LOST, repeats=True)
+        self._fail_waiting(LOST[0].replace("the hub", self._hub.name), LOST[1], repeats=True)
         for asked in self._asked:
             self._tell(notification("notifications/cancelled", {"requestId": loads(asked.encode())}))
         self._asked.clear()
