@@ -25,6 +25,8 @@ class Grant(Struct, frozen=True):
     nor over HTTP, where its process is not known."""
     client: str = ""
     """The name of the token that vouches for the caller; empty with the token that all clients share, or with none."""
+    listener: str = ""
+    """What tells clients without a session that come by one listener from those of another with the same token."""
 
     @property
     def holder(self) -> str:
@@ -34,11 +36,11 @@ class Grant(Struct, frozen=True):
 
     def session_key(self, client_name: str) -> str:
         """The key of a client without a session, as in the stateless era over HTTP: all that its requests share."""
-        return f"{self.holder} {client_name}"
+        return f"{self.holder}#{self.listener} {client_name}" if self.listener else f"{self.holder} {client_name}"
 
     def has_session_key(self, key: str) -> bool:
         """Whether `session_key` made this key. A holder has no blank, nor has the key of a session."""
-        return key.startswith(f"{self.holder} ")
+        return key.startswith(self.session_key(""))
 
 
 MCP_GRANT = Grant("mcp", MCP_SCOPES)

@@ -13,6 +13,7 @@ import pytest
 
 from dari.bridge.config.locations import ClientEnvironment
 from dari.cli.hub.client import CliSocketRefused, open_mcp
+from dari.core.scopes import MCP_GRANT, Grant
 from dari.errors import Unavailable
 from dari.mcp.server import Server
 from tests.support.demo_server import DemoTools, demo_server
@@ -112,3 +113,30 @@ async def test_our_own_code_gets_a_socket_that_speaks_mcp(run_dir: Path) -> None
             assert reply["result"]["serverInfo"]["name"] == "demo"
         finally:
             writer.close()
+
+
+async def test_what_is_kept_for_clients_of_a_listener_without_sessions_ends_with_it(run_dir: Path) -> None:
+    """Two `dari mcp --transport http` share the token, and with it the name of such a client."""
+    ended: list[Grant] = []
+    left = asyncio.Event()
+
+    @asynccontextmanager
+    async def remember(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+        async with make_server(around, options) as server:
+            server.on_access_end.append(ended.append)
+            yield server
+        if len(ended) == 2:
+            left.set()
+
+    async with open_socket(run_dir, make_server=remember):
+        async with (
+            calling(run_dir, purpose="mcp", options={"http": "one"}),
+            calling(run_dir, purpose="mcp", options={"http": "two"}),
+        ):
+            assert ended == []
+        await left.wait()
+    first, second = ended
+    key = first.session_key("Cursor")
+    assert first.holder == second.holder == "mcp"
+    assert first.has_session_key(key)
+    assert not second.has_session_key(key) and not MCP_GRANT.has_session_key(key)

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
+from msgspec.structs import replace
+
 from dari.bridge.config.locations import ClientEnvironment
 from dari.cli.hub import protocol
 from dari.cli.hub.handshake import CliHandshake, parse_handshake
@@ -285,13 +287,17 @@ class CliConnection(asyncio.Protocol):
 
     async def _serve_http(self, hello: CliHandshake, key: str) -> None:
         """Until the client leaves, or has closed its writing end and what ran has finished."""
+        from secrets import token_hex
+
         from dari.cli.hub.http_attachment import HttpAttachment
 
         try:
             async with self._host.make_server(hello.surroundings(), hello.options) as server:
                 count = hello.options.get("first_request")
                 server.first_request = count if isinstance(count, int) else 0
-                attachment = HttpAttachment(server, MCP_GRANT)
+                # What is approved for the session of a client without one is for this listener, and ends with it.
+                grant = replace(MCP_GRANT, listener=token_hex(4))
+                attachment = HttpAttachment(server, grant)
                 await attachment.start()
                 self._host.attachments[key] = attachment
                 self._stopping = asyncio.Event()
@@ -302,6 +308,7 @@ class CliConnection(asyncio.Protocol):
                 finally:
                     del self._host.attachments[key]
                     await attachment.stop()
+                    server.end_access(grant)
         except DariError as error:
             self._refuse(error)
 
