@@ -136,6 +136,7 @@ async def test_what_is_kept_for_clients_of_a_listener_without_sessions_ends_with
             assert ended == []
         await left.wait()
     first, second = ended
+    assert not first.may_relay_person, "whose process it is that comes by HTTP is not known"
     key = first.session_key("Cursor")
     assert first.holder == second.holder == "mcp"
     assert first.has_session_key(key)

@@ -296,7 +296,7 @@ class CliConnection(asyncio.Protocol):
                 count = hello.options.get("first_request")
                 server.first_request = count if isinstance(count, int) else 0
                 # What is approved for the session of a client without one is for this listener, and ends with it.
-                grant = replace(MCP_GRANT, listener=token_hex(4))
+                grant = replace(MCP_GRANT, may_relay_person=False, listener=token_hex(4))
                 attachment = HttpAttachment(server, grant)
                 await attachment.start()
                 self._host.attachments[key] = attachment
