@@ -71,6 +71,73 @@ def test_a_missing_end_is_found_by_the_head(opened: Opened) -> None:
     assert broken is not None and "records up to 22 were written, the last one here is 19" in broken.why
 
 
+def cut_end(lines: list[bytes]) -> None:
+    del lines[-3:]
+
+
+def cut_all(lines: list[bytes]) -> None:
+    lines.clear()
+
+
+def edit_last(lines: list[bytes]) -> None:
+    lines[-1] = lines[-1].replace(b'"closed"', b'"opened"')
+
+
+def garble_last(lines: list[bytes]) -> None:
+    lines[-1] = b"\0" * len(lines[-1])
+
+
+@pytest.mark.parametrize("tamper", [cut_end, cut_all, edit_last, garble_last])
+def test_the_next_writer_does_not_hide_what_happened_to_the_end(
+    opened: Opened, tamper: Callable[[list[bytes]], None]
+) -> None:
+    path = written(opened)
+    content = path.read_bytes().splitlines()
+    tamper(content)
+    path.write_bytes(b"".join(line + b"\n" for line in content))
+    assert not verify(path.parent).is_whole
+    log = opened(now=Days())
+    log.call("fs", "later", "ok")
+    log.close()
+    report = verify(path.parent)
+    assert report.broken is not None and report.broken.file == path.name
+    assert query(path.parent, tool="later")[0].n > 22  # what follows is numbered after what was written
+
+
+@pytest.mark.parametrize("content", [b"", b'{"n":', b'{"n":-1,"hash":"' + b"0" * 64 + b'"}', b'{"n":3,"hash":"x"}'])
+def test_a_damaged_head_is_told_and_a_record_of_the_next_writer_says_so(opened: Opened, content: bytes) -> None:
+    path = written(opened)
+    (path.parent / "head.json").write_bytes(content)
+    broken = verify(path.parent).broken
+    assert broken is not None and broken.file == "head.json"
+    opened(now=Days()).close()
+    assert verify(path.parent).is_whole
+    assert "head.json" in str(query(path.parent, kind="repaired")[0].detail)
+
+
+def test_without_a_head_the_report_says_that_a_missing_end_would_not_show(opened: Opened) -> None:
+    path = written(opened)
+    assert verify(path.parent).has_head
+    (path.parent / "head.json").unlink()
+    report = verify(path.parent)
+    assert report.is_whole and not report.has_head
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_not_a_file_is_not_a_part_of_the_log(opened: Opened, make: Callable[[Path], None]) -> None:
+    path = written(opened)
+    make(path.parent / "2026-11-15.jsonl")
+    assert verify(path.parent).is_whole
+    opened(now=Days()).close()  # the start reads every file
+
+
+@pytest.mark.parametrize("n", ['"x"', "{}", "null", "1.5"])
+def test_a_record_of_pruning_that_names_no_number_vouches_for_nothing(tmp_path: Path, n: str) -> None:
+    line = f'{{"n":5,"at":"2026-11-18T05:48:56Z","kind":"pruned","detail":{{"n":{n}}},"prev":"00"}}\n'
+    (tmp_path / "2026-11-18.jsonl").write_text(line)
+    assert verify(tmp_path).broken is not None
+
+
 def test_a_log_that_was_forged_as_a_whole_is_found_by_who_noted_the_head(opened: Opened) -> None:
     path = written(opened)
     known = verify(path.parent).head

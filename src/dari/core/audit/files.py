@@ -12,6 +12,7 @@ from __future__ import annotations
 import mmap
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,11 +23,16 @@ from dari.paths import write_private
 from dari.struct_types import ready
 
 _NAME = re.compile(r"(\d{4}-\d\d-\d\d)(?:\.(\d{4,}))?\.jsonl")
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class Head(Struct, frozen=True):
     n: int
     hash: str
+
+
+class DamagedHead(Exception):
+    """`head.json` is there and names no record."""
 
 
 class LogFile(Struct, frozen=True, order=True):
@@ -45,24 +51,36 @@ class LogFile(Struct, frozen=True, order=True):
 
 
 def log_files(directory: Path) -> list[LogFile]:
-    """Oldest first. A symbolic link is none of ours: repairing what it leads to would cut a stranger's file."""
+    """Oldest first. A symbolic link is left out, since repairing what it leads to would cut a stranger's file, and so
+    is what is not a file: reading a FIFO would wait for ever."""
     found = []
     for path in directory.iterdir() if directory.is_dir() else ():
-        if (named := _NAME.fullmatch(path.name)) and not path.is_symlink():
+        if (named := _NAME.fullmatch(path.name)) and not path.is_symlink() and path.is_file():
             found.append(LogFile(named[1], int(named[2] or 0), path))
     return sorted(found)
 
 
 def open_appending(path: Path) -> int:
-    """A file descriptor; a symbolic link in the place of the log is refused by the kernel."""
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    """A file descriptor. A symbolic link or a FIFO in the place of the log is refused: neither keeps a record."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    file = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(f"{path} must be a regular file")
+    return file
 
 
 def read_head(directory: Path) -> Head | None:
+    """None where there is no such file; raises `DamagedHead` where it holds something else."""
     try:
-        return msgspec.json.decode((directory / "head.json").read_bytes(), type=ready(Head))
-    except (FileNotFoundError, msgspec.DecodeError):
+        head = msgspec.json.decode((directory / "head.json").read_bytes(), type=ready(Head))
+    except FileNotFoundError:
         return None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedHead("head.json must hold the number and the hash of a record") from error
+    if head.n < 1 or not _HASH.fullmatch(head.hash):
+        raise DamagedHead(f"head.json must hold the number and the hash of a record, got number {head.n}")
+    return head
 
 
 def write_head(directory: Path, head: Head) -> None:

@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw
 
 from dari.core.audit.files import Head, LogFile, log_files, open_appending, write_head
 from dari.core.audit.record import FIRST_PREV_HASH, AuditRecord, PendingRecord, RecordKind, hash_of
-from dari.core.audit.verify import last_record, last_record_of, repair
+from dari.core.audit.verify import end_of_chain, last_record_of, repair
 from dari.core.audit.writer import BREATH, MAX_QUEUED_RECORDS, RETRY_S, RecordWriter, append_all, encode_safely
 from dari.errors import Conflict, Unavailable
 from dari.paths import private_dir
@@ -52,9 +52,8 @@ class AuditLog(RecordWriter):
         self._lock = _locked(self.directory)
         try:
             torn = repair(self.directory)
-            chain = ChainFile(
-                self.directory, last_record(self.directory), max_file_bytes=max_file_bytes, keep_days=keep_days
-            )
+            last, damage = end_of_chain(self.directory)
+            chain = ChainFile(self.directory, last, max_file_bytes=max_file_bytes, keep_days=keep_days)
         except BaseException:
             os.close(self._lock)
             raise
@@ -64,6 +63,8 @@ class AuditLog(RecordWriter):
         self._chain = chain
         if torn:
             self.note("repaired", bytes=torn)
+        if damage:
+            self.note("repaired", why=damage)
         self.note("opened", pid=os.getpid())
 
     def note(self, kind: RecordKind, *, server: str = "", tool: str = "", who: str = "", **detail: Any) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dari.struct_types import ready
 
@@ -64,7 +64,7 @@ class PendingRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     n: int
-    at: datetime
+    at: Annotated[datetime, Meta(tz=True)]
     kind: RecordKind = "call"
     part: str = ""
     """Which part ran the tool: `crab`, `crux`, `bridge`, `dari`; empty for unknown tools and other kinds of records."""

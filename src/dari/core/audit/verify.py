@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from dari.core.audit.files import Head, LogFile, lines, lines_backwards, log_files, read_head, torn_bytes
+from dari.core.audit.files import DamagedHead, Head, LogFile, lines, lines_backwards, log_files, read_head, torn_bytes
 from dari.core.audit.record import FIRST_PREV_HASH, AuditRecord, decode, hash_of
 from dari.paths import write_private
 
@@ -32,6 +32,8 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
     head: Head | None
     """Number and hash of the last whole record."""
     broken: BrokenLink | None = None
+    has_head: bool = True
+    """False where no `head.json` stands beside the records: then a missing end does not show."""
     torn: int = 0
     """Bytes of an unfinished line at the end: `repair` removes them, no record that was whole is lost."""
 
@@ -43,16 +45,21 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
 def verify(directory: Path, known: Head | None = None) -> VerifyReport:
     """Read everything, oldest first. `known` is a head that somebody noted earlier."""
     files = log_files(directory)
-    walk = _Walk([head for head in (read_head(directory), known) if head is not None])
-    for file in files:
-        if (broken := walk.through(file)) is not None:
-            return VerifyReport(files=len(files), records=walk.records, head=walk.last, broken=broken)
+    damage: BrokenLink | None = None
+    written = None
+    try:
+        written = read_head(directory)
+    except DamagedHead as error:
+        damage = BrokenLink("head.json", 1, str(error))
+    walk = _Walk([head for head in (written, known) if head is not None])
+    broken = next((found for file in files if (found := walk.through(file)) is not None), None)
     return VerifyReport(
         files=len(files),
         records=walk.records,
         head=walk.last,
-        broken=walk.missing_end(),
-        torn=torn_bytes(files[-1].path) if files else 0,
+        broken=broken or walk.missing_end() or damage,
+        has_head=written is not None or damage is not None or not files,
+        torn=torn_bytes(files[-1].path) if files and broken is None else 0,
     )
 
 
@@ -74,6 +81,21 @@ def repair(directory: Path) -> int:
             _move_tail(file.path, good)
         return size - good
     return 0
+
+
+def end_of_chain(directory: Path) -> tuple[Head | None, str]:
+    """Where the next record goes on, and what is to be said about it.
+
+    That is the last record; or the head, where the records up to it are gone or the last one was changed: the next
+    record then carries a hash that nothing before it has, and `verify` finds the place.
+    """
+    last, head, damage = last_record(directory), None, ""
+    try:
+        head = read_head(directory)
+    except DamagedHead as error:
+        damage = str(error)
+    is_behind = head is not None and (last is None or last.n <= head.n)
+    return (head if is_behind else last), damage
 
 
 def last_record(directory: Path) -> Head | None:
@@ -156,8 +178,10 @@ class _Walk:
             return f"record {record.n} follows {self.last.n}"
         if self._first is not None and record.kind == "pruned":
             # A crash may have left some of the files that it names: then the log begins before its `n`.
-            pruned, gone = Head(record.detail.get("n", 0), record.detail.get("hash", "")), self._first[1]
-            self._is_vouched |= pruned == gone or pruned.n > gone.n
+            n, gone = record.detail.get("n"), self._first[1]
+            self._is_vouched |= isinstance(n, int) and (
+                (n, record.detail.get("hash")) == (gone.n, gone.hash) or n > gone.n
+            )
         return ""
 
 
