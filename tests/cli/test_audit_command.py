@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -195,6 +196,62 @@ def test_a_copy_elsewhere_can_be_asked(filled: Log, tmp_path: Path, capsys: pyte
     assert main(["audit", "verify", "--directory", str(tmp_path / "copy")]) == 0
 
 
+@pytest.mark.parametrize("word", ["tail", "query", "verify"])
+def test_a_folder_that_is_not_there_is_no_whole_log(word: str, tmp_path: Path, capsys: Any) -> None:
+    assert main(["audit", word, "--directory", str(tmp_path / "nosuch")]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and "nosuch" in said.err and "hint:" in said.err
+
+
+def test_a_time_that_no_clock_here_can_show_ends_no_listing(filled: Log, capsys: Any) -> None:
+    filled.log.close()
+    text = filled.file().read_text()
+    filled.file().write_text(re.sub(r'"at":"[^"]+"', '"at":"0001-01-01T00:00:00+14:00"', text))
+    assert main(["audit"]) == 0
+    assert "0001-01-01" in capsys.readouterr().out
+
+
+def test_a_line_whose_time_has_no_zone_is_no_record(filled: Log, capsys: Any) -> None:
+    filled.log.close()
+    text = filled.file().read_text()
+    filled.file().write_text(re.sub(r'"at":"[^"]+"', '"at":"2026-11-17T12:00:00"', text))
+    assert main(["audit", "--since", "2026-11-01"]) == 0
+    assert "git/log" not in capsys.readouterr().out
+    assert main(["audit", "verify"]) == 3
+
+
+def test_a_spool_that_cannot_be_read_is_named_and_the_rest_is_shown(
+    filled: Log, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = tmp_path / "bridge/audit-spool"
+    spool.mkdir()
+    (spool / "1-a.jsonl").write_bytes(b'{"at":1,"who":"hidden"}\n')
+    (spool / "2-b.jsonl").write_bytes(b'{"at":1,"who":"waiting"}\n')
+    read_bytes = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.name == "1-a.jsonl":  # root may read every file
+            raise PermissionError(13, "Permission denied", str(path))
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert main(["audit"]) == 0
+    said = capsys.readouterr()
+    assert "waiting" in said.out and "git/push" in said.out
+    assert "1-a.jsonl" in said.err
+    assert main(["audit", "verify"]) == 3
+    assert "1-a.jsonl" in capsys.readouterr().out
+    assert main(["audit", "verify", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["spools"]["unreadable"] == ["1-a.jsonl"]
+
+
+def test_verify_says_when_a_missing_end_would_not_show(filled: Log, capsys: Any) -> None:
+    filled.log.close()
+    (filled.folder / "head.json").unlink()
+    assert main(["audit", "verify"]) == 0
+    assert "head.json" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -205,11 +262,14 @@ def test_a_copy_elsewhere_can_be_asked(filled: Log, tmp_path: Path, capsys: pyte
         ["--since", "yesterday"],
         ["--limit", "0"],
         ["--known", "abc"],
+        ["--known", "²:" + "a" * 64],
+        ["--limit", "9" * 5000],
     ],
 )
 def test_wrong_words_are_refused_with_1(words: list[str], filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", *words]) == 1
-    assert "error:" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "error:" in said and "invalid _" not in said and len(said) < 400
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,6 +95,8 @@ def main(words: list[str]) -> int:
         arguments = parser.parse_args(words)
         if (arguments.word == "show") != (arguments.number is not None):
             parser.error("show needs the number of a record, and only show takes one")
+        if arguments.directory is not None and not arguments.directory.is_dir():
+            parser.error(f"--directory must be a folder with the files of a log, got {str(arguments.directory)!r}")
     except SystemExit as ended:
         return WRONG_USE if ended.code else 0
 
@@ -136,7 +138,7 @@ def moment(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -
 def line_of(record: AuditRecord, label: str = "") -> str:
     """One record as one line for a person; nothing in it can move a cursor."""
     number = f"{label}{record.n}".rjust(6)
-    at = record.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    at = _local(record.at).isoformat(" ")[:19]
     if record.kind != "call":
         texts = [record.server, *(f"{name}={value}" for name, value in record.detail.items())]
         return _plain(f"{number}  {at}  {record.kind:<10} {' '.join(filter(None, texts))}  {record.who}").rstrip()
@@ -148,6 +150,14 @@ def line_of(record: AuditRecord, label: str = "") -> str:
     return _plain(f"{number}  {at}  {record.outcome:<10} {name}  {record.who}  {record.ms:.1f} ms{size}{error}")
 
 
+def _local(at: datetime) -> datetime:
+    """As the clock here shows it; as it was written where no clock could (a log that somebody edited)."""
+    try:
+        return at.astimezone()
+    except (OverflowError, ValueError):
+        return at
+
+
 def _list(find: Callable[[], list[Log]], arguments: argparse.Namespace) -> int:
     is_tail = arguments.word == "tail"
     filters = RecordFilter(**{name: getattr(arguments, name) for name in RecordFilter.__slots__})
@@ -157,7 +167,7 @@ def _list(find: Callable[[], list[Log]], arguments: argparse.Namespace) -> int:
         follower.mark()
     if not arguments.directory:
         settle(home() / "bridge")
-    unwritten = [] if arguments.directory else waiting(home() / "bridge", filters)
+    unwritten = [] if arguments.directory else waiting(home() / "bridge", filters, _warn_unreadable)
     found = newest(find(), filters, arguments.limit or (20 if is_tail else 100), unwritten)
     if is_tail:
         found.reverse()
@@ -171,6 +181,11 @@ def _list(find: Callable[[], list[Log]], arguments: argparse.Namespace) -> int:
         fresh = [one for one in follower.fresh() if filters.match(one[1]) and (one[0].directory, one[1].n) not in shown]
         _print(fresh, arguments.json)
     return 0
+
+
+def _warn_unreadable(error: OSError) -> None:
+    text = f"the records in {error.filename} cannot be read ({error.strerror}), and the hub does not take them over"
+    print(f"warning: {_plain(text)}\nhint: correct the owner of the file", file=sys.stderr)
 
 
 def _show(logs: list[Log], arguments: argparse.Namespace) -> int:
@@ -229,7 +244,7 @@ def _settled(check: Callable[[], Report], is_torn: Callable[[Report], bool]) -> 
 
 def _spool_verdict(directory: Path, report: SpoolReport) -> list[str]:
     said = [
-        *(f"BROKEN  {_plain(str(directory / place))}: no record" for place in report.unreadable[:MAX_PLACES]),
+        *(f"BROKEN  {_plain(str(directory / place))}: {_unread(place)}" for place in report.unreadable[:MAX_PLACES]),
         *(f"TORN    {_plain(str(directory / name))}: the last line is not finished" for name in report.torn),
     ]
     if said:
@@ -237,6 +252,10 @@ def _spool_verdict(directory: Path, report: SpoolReport) -> list[str]:
     if report.files:
         said.append(f"waiting {report.records} records in {report.files} files for the hub, which chains them")
     return said
+
+
+def _unread(place: str) -> str:
+    return "no record" if ":" in place else "it cannot be read"
 
 
 def verdict(directory: Path, report: VerifyReport) -> list[str]:
@@ -255,8 +274,10 @@ def verdict(directory: Path, report: VerifyReport) -> list[str]:
         ]
     if report.head is None:
         return [f"ok      nothing has been recorded yet in {directory}"]
+    missing = "note    head.json is missing: records that were removed from the end would not be noticed"
     return [
         f"ok      {report.records} records in {report.files} files, each with the hash of the one before it",
+        *([] if report.has_head else [missing]),
         f"head    {report.head.n}:{report.head.hash}",
         "hint: note the head somewhere else; dari audit verify --known N:HASH then finds a log that was rewritten",
     ]
@@ -289,7 +310,7 @@ def _plain(text: str, *, one_line: bool = True) -> str:
 
 
 def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 1_000_000:
+    if not re.fullmatch(r"\d{1,18}", text, re.ASCII) or not 0 < int(text) <= 1_000_000:
         raise argparse.ArgumentTypeError(f"use a number from 1 to 1000000, got {text[:40]!r}")
     return int(text)
 
@@ -304,6 +325,6 @@ def _number(text: str) -> tuple[str, int]:
 
 def _head(text: str) -> Head:
     number, _, digest = text.partition(":")
-    if not number.isdigit() or not re.fullmatch(r"[0-9a-f]{64}", digest):
+    if not re.fullmatch(r"\d{1,18}", number, re.ASCII) or not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise argparse.ArgumentTypeError(f"use N:HASH as `dari audit verify` prints it, got {text[:80]!r}")
     return Head(int(number), digest)

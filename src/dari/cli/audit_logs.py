@@ -47,7 +47,7 @@ def settle(home: Path, sleep: Callable[[float], None] = time.sleep) -> None:
         sleep(BATCH_S + _WRITE_S)
 
 
-def waiting(home: Path, filters: RecordFilter) -> list[Found]:
+def waiting(home: Path, filters: RecordFilter, on_unreadable: Callable[[OSError], None]) -> list[Found]:
     """Records that other processes keep until a hub runs, without numbers: `w` stands for them."""
     spool = home / SPOOL_FOLDER
     found: list[Found] = []
@@ -56,6 +56,9 @@ def waiting(home: Path, filters: RecordFilter) -> list[Found]:
             records = [each.numbered(0, "") for each in read_spool(path)]
         except FileNotFoundError:
             continue  # the hub took it just now
+        except OSError as error:
+            on_unreadable(error)
+            continue
         found += [(Log(spool, "w"), one) for one in records if filters.match(one)]
     return found
 

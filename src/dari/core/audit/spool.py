@@ -130,7 +130,7 @@ class SpoolReport(Struct, frozen=True, kw_only=True):
     files: int = 0
     records: int = 0
     unreadable: tuple[str, ...] = ()
-    """Lines that hold no record, as `file:line`."""
+    """Lines that hold no record, as `file:line`, and files that may not be read."""
     torn: tuple[str, ...] = ()
     """Files whose last line is not finished: being written, or left so by a writer that was killed."""
 
@@ -148,6 +148,10 @@ def check_spools(directory: Path) -> SpoolReport:
             lines, rest = _read_lines(path)
         except FileNotFoundError:
             continue  # the hub took it just now
+        except OSError:  # another user wrote it, say `sudo dari` with this home
+            files += 1
+            unreadable.append(path.name)
+            continue
         files += 1
         records += sum(record is not None for record in lines)
         unreadable += [f"{path.name}:{number}" for number, record in enumerate(lines, 1) if record is None]
