@@ -176,12 +176,50 @@ ATTACKS = {
     " tmux -L $$ wait-for done",
     "hidden environment": "{python} {home}/undumpable.py {bin}/dari approvals approve {id}",
     "preload": "LD_PRELOAD=libm.so.6 {bin}/dari approvals approve {id}",
+    "copied command": "cp {bin}/dari ./copied && ./copied approvals approve {id}",
+    "another interpreter": "perl -e 'system @ARGV' {bin}/dari approvals approve {id}",
+    "awk": "awk 'BEGIN {{ system(\"{bin}/dari approvals approve {id}\") }}'",
+    "find": "find {bin}/dari -exec {{}} approvals approve {id} ';'",
+    "timeout and nice": "timeout 50 nice -n 1 {bin}/dari approvals approve {id}",
+    "a daemon": "{python} {home}/daemonise.py {bin}/dari approvals approve {id}",
+    "namespaces": "unshare --fork --pid --mount --uts --ipc {bin}/dari approvals approve {id}"
+    " || {bin}/dari approvals approve {id}",
+    "another name": "{python} {home}/renamed.py {bin}/dari approvals approve {id}",
+    "a new terminal": "setsid -w {bin}/dari approvals approve {id} < /dev/ptmx > /dev/ptmx 2>&1; true",
+    "without the daemon": "DARI_NO_DAEMON=1 {bin}/dari approvals approve {id};"
+    " {bin}/dari remote approvals --approve {id}",
+    "the terminal's prompt": "printf 'y\\n' | script -qec '{bin}/crux approvals approve {id}' /dev/null",
+    "its own MCP server": "{bin}/dari mcp </dev/null & {bin}/dari approvals approve {id}; wait",
     "every token": "for token in app cli mcp; do {python} {home}/ipc.py $token {id}; done",
 }
 UNDUMPABLE = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: other processes cannot read its environment
 os.execve(sys.argv[1], sys.argv[1:], {name: os.environ[name] for name in ("HOME", "DARI_HOME")})
+"""
+DAEMONISE = """
+import os, sys
+read, write = os.pipe()
+if os.fork():
+    os.close(write)
+    os.read(read, 1)  # until the daemon has ended
+    sys.exit()
+os.close(read)
+os.setsid()
+if os.fork():
+    os._exit(0)
+os.chdir("/")
+os.umask(0)
+kept = {name: os.environ[name] for name in ("HOME", "DARI_HOME")}
+os.set_inheritable(write, True)
+os.execve(sys.argv[1], sys.argv[1:], kept)
+"""
+RENAMED = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(15, b"dari", 0, 0, 0)  # PR_SET_NAME
+os.setpgid(0, 0)
+os.closerange(3, 64)
+os.execve(sys.argv[1], ["dari", *sys.argv[2:]], {name: os.environ[name] for name in ("HOME", "DARI_HOME", "PATH")})
 """
 IPC = """
 import asyncio, sys
@@ -200,6 +238,8 @@ def test_a_shell_in_a_pane_approves_nothing(crux: Crux, attack: str) -> None:
     before = len(records())
     (crux.home / "ipc.py").write_text(IPC)
     (crux.home / "undumpable.py").write_text(UNDUMPABLE)
+    (crux.home / "daemonise.py").write_text(DAEMONISE)
+    (crux.home / "renamed.py").write_text(RENAMED)
     said = in_pane(crux, ATTACKS[attack].format(id=id, bin=BIN, python=sys.executable, home=crux.home))
     assert id in waiting(crux), said
     after = records()
