@@ -133,6 +133,20 @@ async def test_a_call_with_two_values_under_one_name_is_not_asked_about(tmp_path
         assert not bridge.approvals.pending()
 
 
+@pytest.mark.parametrize("number", ["12345678901234567.0", "100.000000000000000001", "1e400", "1e-400", "9" * 5000])
+async def test_a_number_that_the_server_may_read_otherwise_is_not_asked_about(tmp_path: Path, number: str) -> None:
+    """A float holds 12345678901234568 for the first: a person approves that, and the server may read all digits."""
+    place = Place(tmp_path, lab(tmp_path, tools={"confirm": ["greet"]}))
+    async with place.bridge() as bridge:
+        server = bridge.view(place.around()).upstream("lab")
+        with pytest.raises(InvalidInput):
+            await server.call_tool("greet", f'{{"n":{number}}}'.encode(), Caller("agent", "s1", patience="short"))
+        assert not bridge.approvals.pending()
+        for plain in (b'{"n":0.30000000000000004}', b'{"n":12345678901234567}', b'{"n":-0.0}', b'{"n":1E+2}'):
+            with pytest.raises(NeedsApproval):
+                await server.call_tool("greet", plain, Caller("agent", "s1", patience="short"))
+
+
 async def test_a_rule_does_not_follow_the_name_of_a_server_to_another_program(tmp_path: Path) -> None:
     caller = Caller("agent", "s1", patience="short")
     place = Place(tmp_path, lab(tmp_path, tools={"confirm": ["greet"]}))

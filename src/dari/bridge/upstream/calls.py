@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from time import perf_counter
 
 from msgspec import Raw
@@ -369,8 +371,8 @@ def _params(tool: UpstreamTool, arguments: bytes) -> bytes:
 
 
 def _decode_unambiguous(arguments: bytes) -> object:
-    """The arguments as a person is shown them. The server reads the bytes themselves, and of two values under one name
-    it may take the other one."""
+    """The arguments as a person is shown them. The server reads the bytes themselves: of two values under one name it
+    may take the other one, and of a number digits that a float does not hold."""
 
     def check(pairs: list[tuple[str, object]]) -> None:
         seen: set[str] = set()
@@ -381,9 +383,15 @@ def _decode_unambiguous(arguments: bytes) -> object:
                 )
             seen.add(name)
 
-    value = decode_any(arguments)
-    json.loads(arguments, object_pairs_hook=check)
-    return value
+    def check_float(text: str) -> None:
+        if not math.isfinite(float(text)) or Decimal(text) != Decimal(repr(float(text))):
+            raise InvalidInput(f"a 64-bit float must hold every number exactly, got {text[:40]}", "send it as text")
+
+    try:
+        json.loads(arguments, object_pairs_hook=check, parse_float=check_float)
+        return decode_any(arguments)
+    except (*UNREADABLE, ValueError) as error:
+        raise InvalidInput(f"a person must be able to read the arguments: {str(error)[:80]}", "send less") from None
 
 
 def _may_repeat(error: BaseException | None, tool: UpstreamTool) -> bool:

@@ -68,13 +68,20 @@ class UpstreamTool:
     async def check(self, arguments: bytes) -> None:
         """Refuse arguments that do not fit the tool's schema; the error names each."""
         self._require_object(arguments)
-        if found := await self._arguments.complaints(arguments):
+        try:
+            found = await self._arguments.complaints(arguments)
+        except UNREADABLE as error:  # a member that no value can hold, such as 1e400
+            raise self._unreadable(error) from None
+        if found:
             raise self._refusal(found)
 
     def check_now(self, arguments: bytes) -> bool:
         """`check` at once; False where that could block the event loop, and `check` has to be awaited."""
         self._require_object(arguments)
-        found = self._arguments.complaints_now(arguments)
+        try:
+            found = self._arguments.complaints_now(arguments)
+        except UNREADABLE as error:
+            raise self._unreadable(error) from None
         if found:
             raise self._refusal(found)
         return found is not None
@@ -88,7 +95,10 @@ class UpstreamTool:
                 f"the arguments of '{self.name}' must be an object", 'send one, such as {"name": "value"}'
             ) from None
         except UNREADABLE as error:
-            raise InvalidInput(f"the arguments of '{self.name}' must be JSON: {error}", "send an object") from None
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> InvalidInput:
+        return InvalidInput(f"the arguments of '{self.name}' must be JSON that can be read: {error}", "send an object")
 
     def _refusal(self, found: list[str]) -> InvalidInput:
         properties = self.shown.get("inputSchema", {}).get("properties", {})
