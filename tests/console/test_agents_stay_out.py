@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
@@ -49,6 +50,41 @@ async def test_an_agents_program_cannot_use_a_link_and_the_person_still_can(tmp_
         said = await as_agent(door, "get", link)
         assert said.startswith("403 None") and "started an MCP server of ours" in said
         assert (await get(link)).status_code == 303
+        assert await refusals(door) == ["logging in to the console"]
+
+
+async def refusals(door: Door) -> list[str]:
+    """What was refused to agents, as `dari audit` shows it."""
+    process = await asyncio.create_subprocess_exec(
+        *(str(DARI), "audit", "--outcome", "denied", "--json"),
+        env={"PATH": "/usr/bin:/bin", "HOME": str(door.home), "DARI_HOME": str(door.home / "dari")},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    return [json.loads(line)["detail"]["what"] for line in out.splitlines()]
+
+
+OPEN = """
+import base64, socket, sys
+_, _, host, port, cookie, page_key = sys.argv
+host = f"{host}:{port}"
+sock = socket.create_connection(host.split(":"))
+sock.sendall("\\r\\n".join([
+    "GET /live HTTP/1.1", f"Host: {host}", f"Origin: http://{host}", f"Cookie: {cookie}", "Connection: Upgrade",
+    "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}",
+    f"Sec-WebSocket-Protocol: dari, {page_key}", "", ""]).encode())
+print(sock.recv(4096).decode().splitlines()[0])
+"""
+
+
+async def test_an_agents_program_cannot_use_the_secrets_of_a_page(tmp_path: Path) -> None:
+    async with open_door(tmp_path) as door:
+        login = await door.log_in()
+        host, port = door.base.removeprefix("http://").split(":")
+        said = await as_agent(door, "run", sys.executable, "-c", OPEN, "-", host, port, login.cookie, login.page_key)
+        assert "403" in said and "101" not in said
+        assert "protocolVersion" in await door.open(login)
+        assert await refusals(door) == ["opening the console"]
 
 
 async def test_an_agent_gets_no_link_of_its_own(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs
 
+from msgspec import Struct
+
 from dari.console.login import SESSION_LIFETIME_S, ConsoleSession, Logins
 from dari.console.script_chunks import LANGUAGES
 from dari.console.static_files import StaticFile, encode_for, find_file, frame_style_hash, page_file
@@ -54,14 +56,30 @@ Serve = Callable[[Receive, Send, CallerIdentity, ConsoleSession], Awaitable[None
 """Serves the WebSocket of a page that was let in, from its acceptance to its end."""
 
 
-class ConsoleApp:
-    """An ASGI application; `health` answers where it did before."""
+class AgentRefusal(Struct, frozen=True):
+    """A browser that was refused because an agent started it."""
 
-    def __init__(self, health: HealthApp, guard: HttpGuard, logins: Logins, serve: Serve) -> None:
+    what: str
+    pid: int
+    reason: str
+
+
+class ConsoleApp:
+    """An ASGI application; `health` answers where it did before. `on_refused` records what was refused to an agent."""
+
+    def __init__(
+        self,
+        health: HealthApp,
+        guard: HttpGuard,
+        logins: Logins,
+        serve: Serve,
+        on_refused: Callable[[AgentRefusal], None],
+    ) -> None:
         self._health = health
         self._guard = guard
         self._logins = logins
         self._serve = serve
+        self._on_refused = on_refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -99,7 +117,7 @@ class ConsoleApp:
     async def _log_in(self, scope: Scope, headers: Mapping[bytes, bytes], send: Send) -> None:
         key = parse_qs(scope["query_string"].decode("latin-1")).get("key", [""])[0]
         # Only for a key that counts: to look for an agent reads every process, and any page can ask for this address.
-        if self._logins.knows(key) and (refusal := await _refusal(scope)):
+        if self._logins.knows(key) and (refusal := await self._refusal(scope, "logging in to the console")):
             await _say(send, 403, refusal)
             return
         given = self._logins.redeem(key) if scope["method"] == "GET" else None
@@ -139,7 +157,7 @@ class ConsoleApp:
         ):
             await send({"type": "websocket.close"})
             return
-        if refusal := await _refusal(scope):
+        if refusal := await self._refusal(scope, "opening the console"):
             _log.warning(format_event("console", "refused", refusal))
             await send({"type": "websocket.close"})
             return
@@ -147,6 +165,17 @@ class ConsoleApp:
 
         caller = CallerIdentity("app", ALL_SCOPES, None, is_vouched_for=True)
         await self._serve(receive, send, caller, session)
+
+    async def _refusal(self, scope: Scope, what: str) -> str:
+        """Why the browser that connects is not a person's: an agent started it. Empty when nothing says so."""
+        client, server = scope.get("client"), scope.get("server")
+        if not client or not server or server[1] is None or not knows_tcp_owners():
+            return ""
+        pid, reason = await asyncio.to_thread(_find_agent_behind, (client[0], client[1]), (server[0], server[1]))
+        if not reason:
+            return ""
+        self._on_refused(AgentRefusal(what, pid, reason))
+        return f"the console is for a person, and {reason}; use a browser that you started yourself"
 
     def _session(self, headers: Mapping[bytes, bytes]) -> ConsoleSession | None:
         """Of any cookie of the name: another port of this host can set one like it, which must not log a person out."""
@@ -173,20 +202,12 @@ def _language(headers: Mapping[bytes, bytes]) -> str:
     return next((one for one in asked if one in LANGUAGES), "en")
 
 
-async def _refusal(scope: Scope) -> str:
-    """Why the browser that connects is not a person's: an agent started it. Empty when nothing says so."""
-    client, server = scope.get("client"), scope.get("server")
-    if not client or not server or server[1] is None or not knows_tcp_owners():
-        return ""
-    reason = await asyncio.to_thread(_find_agent_behind, (client[0], client[1]), (server[0], server[1]))
-    return f"the console is for a person, and {reason}; use a browser that you started yourself" if reason else ""
-
-
-def _find_agent_behind(peer: Address, own: Address) -> str:
+def _find_agent_behind(peer: Address, own: Address) -> tuple[int, str]:
+    """The process of a browser, and why an agent started it; the reason is empty when nothing says so."""
     if not is_local(peer[0]):
-        return ""
-    pid = tcp_peer_pid(peer, own)
-    return "" if pid is None else find_agent(pid)  # a browser may hide its descriptors from processes of its own user
+        return 0, ""
+    pid = tcp_peer_pid(peer, own)  # none: a browser may hide its descriptors from processes of its own user
+    return (0, "") if pid is None else (pid, find_agent(pid))
 
 
 def _has_page_key(scope: Scope, session: ConsoleSession) -> bool:

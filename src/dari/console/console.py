@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from dari.console.app import SUBPROTOCOL, ConsoleApp, Receive, Send
+from dari.console.app import SUBPROTOCOL, AgentRefusal, ConsoleApp, Receive, Send
 from dari.console.channel import ConsoleChannel
 from dari.console.live import Follow, Topics
 from dari.core.scopes import ALL_SCOPES, Grant
@@ -110,7 +110,7 @@ class WebConsole:
         backends.activity.start()
 
     def app(self, health: HealthApp, guard: HttpGuard) -> ConsoleApp:
-        return ConsoleApp(health, guard, self._backends.logins, self._serve)
+        return ConsoleApp(health, guard, self._backends.logins, self._serve, self._record_refusal)
 
     def login_url(self) -> str:
         """A link that logs one browser in, once."""
@@ -125,6 +125,10 @@ class WebConsole:
             await self._endpoint.close()
         self._backends.activity.stop()
         await self._backends.children.close()
+
+    def _record_refusal(self, refusal: AgentRefusal) -> None:
+        if (audit := self._backends.bridge.audit) is not None:
+            audit.refuse("app", pid=refusal.pid, reason=refusal.reason, what=refusal.what)
 
     async def _serve(self, receive: Receive, send: Send, caller: CallerIdentity, session: ConsoleSession) -> None:
         """One page, from the acceptance of its WebSocket to its end, or to that of the session."""
