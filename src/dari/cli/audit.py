@@ -126,12 +126,12 @@ def moment(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -
         try:
             return now() - timedelta(seconds=float(ago[1]) * _UNITS[ago[2]])
         except OverflowError:
-            raise argparse.ArgumentTypeError(f"{text!r} is too long ago") from None
+            raise argparse.ArgumentTypeError(f"must be less than 2000 years ago, got {text[:40]!r}") from None
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
-            f"use a time like 2h, 7d, 2026-11-16 or 2026-11-16T14:00, got {text!r}"
+            f"must be a time like 2h, 7d, 2026-11-16 or 2026-11-16T14:00, got {text[:40]!r}"
         ) from None
 
 
@@ -311,7 +311,7 @@ def _plain(text: str, *, one_line: bool = True) -> str:
 
 def _positive(text: str) -> int:
     if not re.fullmatch(r"\d{1,18}", text, re.ASCII) or not 0 < int(text) <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"use a number from 1 to 1000000, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to 1000000, got {text[:40]!r}")
     return int(text)
 
 
@@ -319,12 +319,12 @@ def _number(text: str) -> tuple[str, int]:
     """`42`, or `1/42` for a record of a command that ran beside the daemon."""
     found = re.fullmatch(r"(\d{1,3}/)?(\d{1,18})", text, re.ASCII)
     if found is None:
-        raise argparse.ArgumentTypeError(f"use a record's number like 42 or 1/42, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"must be a record's number like 42 or 1/42, got {text[:40]!r}")
     return found[1] or "", int(found[2])
 
 
 def _head(text: str) -> Head:
     number, _, digest = text.partition(":")
     if not re.fullmatch(r"\d{1,18}", number, re.ASCII) or not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise argparse.ArgumentTypeError(f"use N:HASH as `dari audit verify` prints it, got {text[:80]!r}")
+        raise argparse.ArgumentTypeError(f"must be N:HASH as `dari audit verify` prints it, got {text[:80]!r}")
     return Head(int(number), digest)

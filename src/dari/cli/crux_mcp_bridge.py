@@ -62,7 +62,7 @@ def _main(words: list[str]) -> int:
 
             meant = closest(word.partition("=")[0], _OPTIONS)
             hint = f"did you mean {meant}? " if meant else ""
-            return _complain(f"{word!r} is not understood", f"{hint}see: crux-mcp-bridge --help")
+            return _complain(f"unknown option {word.partition('=')[0][:60]!r}", f"{hint}see: crux-mcp-bridge --help")
     faulthandler.enable(2)  # SIGSEGV and the like leave a stack, as in `dari.runtime`
     paths = CruxPaths.of_environment(path or None)
     try:

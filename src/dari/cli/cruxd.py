@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from dari.cli.kit.errors import run_guarded
-from dari.cli.kit.program import ProgramParser
+from dari.cli.kit.program import ProgramParser, nonnegative
 from dari.cli.ports import add_allow_uid, port_number
 from dari.version import VERSION
 
@@ -37,8 +37,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--config", metavar="FILE", type=Path, help="the crux.toml (default: $CRUX_CONFIG, else the usual one)")
     add("--http", metavar="PORT", type=port_number, help="listen for MCP over HTTP on 127.0.0.1, too; 0 for any port")
     add_allow_uid(serve)
-    add("--idle", metavar="SECONDS", type=float, default=600.0, help="end when unused for so long; 0: never")
-    add("--rate", metavar="N", type=float, help="calls a second and client (default: 100); 0: no limit")
+    add("--idle", metavar="SECONDS", type=nonnegative, default=600.0, help="end when unused for so long; 0: never")
+    add("--rate", metavar="N", type=nonnegative, help="calls a second and client (default: 100); 0: no limit")
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
     return parser
 

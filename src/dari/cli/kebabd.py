@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dari.cli.kit.errors import run_guarded
-from dari.cli.kit.program import ProgramParser
+from dari.cli.kit.program import ProgramParser, nonnegative
 from dari.version import VERSION
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--run-dir", metavar="DIR", type=Path, help="sockets, lock, tokens; 0700, made when missing")
     parser.add_argument("--config", metavar="FILE", help="the configuration that --watch and the hub's tools use")
     parser.add_argument("--watch", action="store_true", help="index again whenever a file changes, and stay")
-    parser.add_argument("--idle", metavar="SECONDS", type=float, help="end when unused for so long; 0: never")
+    parser.add_argument("--idle", metavar="SECONDS", type=nonnegative, help="end when unused for so long; 0: never")
     parser.add_argument("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
     return parser
 

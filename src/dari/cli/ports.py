@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def port_number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"port must be 0–65535 (0: any free one), got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"must be 0–65535 (0: any free one), got {text[:40]!r}")
     return int(text)
 
 

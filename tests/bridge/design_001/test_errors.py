@@ -72,7 +72,7 @@ def test_8_examples(desk: Desk, team: Peer, example: str) -> None:
     "words, said",
     [
         (("call-tool",), "TOOL"),
-        (("call-tool", "crewx_listAgents", "--params"), "expected one argument"),
+        (("call-tool", "crewx_listAgents", "--params"), "--params needs a value"),
         (("call-tool", "crewx_listAgents", "--params", "{"), "line 1, column 2"),
         (("call-tool", "crewx_listAgents", "--params", "[]"), "must be an object"),
         (("call-tool", "crewx_listAgent"), "did you mean crewx_listAgents?"),

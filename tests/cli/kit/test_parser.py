@@ -5,6 +5,7 @@ import argparse
 import pytest
 
 from dari.cli.kit.parser import HELP_COLUMNS, HelpRequested, Parser, count_between, format_examples, milliseconds
+from dari.cli.kit.program import nonnegative
 from dari.errors import InvalidInput
 
 
@@ -12,7 +13,12 @@ def make_parser() -> Parser:
     parser = Parser(prog="prog list")
     parser.add_argument("--server")
     parser.add_argument("--kind", choices=("stdio", "http"))
-    below = parser.add_subparsers()
+    parser.add_argument("-n", "--count", type=int)
+    parser.add_argument("--share", type=float)
+    parser.add_argument("--rounded", type=lambda text: int(float(text)))
+    parser.add_argument("--idle", type=nonnegative)
+    parser.add_argument("--timeout", type=milliseconds)
+    below = parser.add_subparsers(metavar="COMMAND")
     below.add_parser("one").add_argument("--deep")
     return parser
 
@@ -31,6 +37,29 @@ def test_a_wrong_word_is_an_error_whose_hint_names_the_program(words: list[str],
     with pytest.raises(InvalidInput) as caught:
         make_parser().parse_args(words)
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    "words, fact",
+    [
+        (["--sever=x"], "unknown option '--sever'"),
+        (["--kind", "stdoi"], "--kind must be one of stdio, http, got 'stdoi'"),
+        (["--server"], "--server needs a value"),
+        (["--count", "x"], "--count must be a whole number, got 'x'"),
+        (["--count", "9" * 5000], f"--count must be a whole number, got '{'9' * 60}…'"),
+        (["--rounded", "inf"], "--rounded must be as the help says, got 'inf'"),
+        (["--share", "nan"], "--share must be a number, got 'nan'"),
+        (["--idle", "-1"], "--idle must be a number, 0 or more, got '-1'"),
+        (["--share", "much"], "--share must be a number, got 'much'"),
+        (["--timeout", "0"], "--timeout must be a number of milliseconds above 0, such as 30000; got '0'"),
+        (["two"], "COMMAND must be one of one, got 'two'"),
+        (["one", "more"], "unexpected argument 'more'"),
+    ],
+)
+def test_a_wrong_word_states_the_requirement_and_then_what_was_given(words: list[str], fact: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        make_parser().parse_args(words)
+    assert caught.value.message == fact
 
 
 def test_help_is_raised_as_wide_as_the_screen() -> None:

@@ -60,7 +60,7 @@ async def test_server_and_endpoint_exclude_each_other(tmp_path: Path) -> None:
         (("call-tool", "say", "--tex", "x"), "did you mean --text?"),
         (("call-tool", "shop/sya"), "did you mean say?"),
         (("list-tools", "--sever", "shop"), "did you mean --server?"),
-        (("prewarm", "--server"), "expected one argument"),
+        (("prewarm", "--server"), "--server needs a value"),
     ],
 )
 async def test_a_wrong_word_is_named_with_what_was_meant(tmp_path: Path, words: tuple[str, ...], said: str) -> None:

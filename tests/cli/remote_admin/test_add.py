@@ -134,7 +134,7 @@ async def test_one_entry_as_json_may_come_from_anywhere(form: str, person: Perso
         (["s", "--json", '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}'], "--json holds 2 servers"),
         (["s", "--json", "@missing.json"], "missing.json cannot be read"),
         (["s", "--user", "--project", "--", "x"], "not allowed with argument"),
-        (["s", "--network", "some", "--", "x"], "invalid choice: 'some'"),
+        (["s", "--network", "some", "--", "x"], "--network must be one of"),
     ],
 )
 async def test_what_cannot_be_written_is_refused_with_1_and_nothing_is_written(

@@ -188,7 +188,7 @@ def _unknown(name: str) -> int:
         "split": "split-pane",
     }
     meant = others.get(name) or closest(name, COMMANDS)
-    hint = f"did you mean `crux {meant}`?" if meant else "crux --help names the commands"
+    hint = f"did you mean `crux {meant}`?" if meant else "see: crux --help"
     return _complain(f"crux has no command {name!r}", hint)
 
 
@@ -197,7 +197,7 @@ def _unknown_option(word: str) -> int:
 
     meant = closest(word.partition("=")[0], ("--help", "--version", "--json", "--socket"))
     hint = f"did you mean {meant}? " if meant else ""
-    return _complain(f"crux does not know {word}", f"{hint}crux --help names the commands")
+    return _complain(f"unknown option {word.partition('=')[0][:60]!r}", f"{hint}see: crux --help")
 
 
 def _complain(message: str, hint: str) -> int:

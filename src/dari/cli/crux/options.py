@@ -7,12 +7,13 @@ import os
 import sys
 
 from dari.cli.kit.console import Output, write_text
-from dari.cli.kit.hints import closest, make_rewriter
+from dari.cli.kit.hints import make_rewriter
+from dari.cli.kit.program import ProgramParser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import Any
 
     from dari.cli.crux.client import CruxClient
 
@@ -47,6 +48,7 @@ TOOLS = {
 PHRASES = {
     "load with replace=true": "add --replace",
     "use send_keys and wait_for": "use crux send-keys and crux wait",
+    "dari approvals list": "crux approvals",
 }
 
 
@@ -61,8 +63,10 @@ class CruxOutput(Output):
         write_text(sys.stdout, text, sys.stdout.encoding or "utf-8")
 
 
-class CruxParser(argparse.ArgumentParser):
-    """Exits with 1 for what it does not understand, and says what was probably meant."""
+class CruxParser(ProgramParser):
+    """One command of `crux`: exits with 1 for what it does not understand."""
+
+    exit_code = USAGE
 
     def __init__(self, name: str, help: str, examples: str) -> None:
         lines = "\n".join("  " + line for line in examples.strip().splitlines())
@@ -70,42 +74,14 @@ class CruxParser(argparse.ArgumentParser):
             prog=f"crux {name}",
             description=help[0].upper() + help[1:] + ".",
             epilog=f"examples:\n{lines}",
-            formatter_class=_make_formatter,
-            allow_abbrev=False,
         )
 
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """As `ProgramParser` does it."""
-        if message:
-            (file or sys.stderr).write(message)
-
-    def error(self, message: str) -> NoReturn:
-        known = [name for action in self._actions for name in action.option_strings]
-        prefix = "unrecognized arguments: "
-        if message.startswith(prefix):
-            word = message.removeprefix(prefix).split()[0].partition("=")[0]
-            message = f"{self.prog} does not know {word}"
-            meant = closest(word, known) if word.startswith("-") else ""
-            if not word.startswith("-") and "[-- COMMAND" in (self.usage or ""):
-                self.exit(USAGE, f"error: {message}\nhint: a command comes after --: {self.prog} -- {word} …\n")
-        else:
-            message, meant = message.replace("argument ", "", 1), ""
-            if " invalid choice: " in message:
-                option, _, rest = message.partition(": invalid choice: ")
-                word, _, choices = rest.partition(" (choose from ")
-                message = f"{option}: {word} is none of {choices.removesuffix(')')}".replace("'", "")
-                meant = closest(word.strip("'"), choices.removesuffix(")").replace("'", "").split(", "))
-        hint = f"did you mean {meant}? " if meant else ""
-        self.exit(USAGE, f"error: {message}\nhint: {hint}{self.prog} --help shows how\n")
-
-
-def _make_formatter(prog: str) -> argparse.HelpFormatter:
-    """One with a width: each argument that is added makes one, which else loads shutil and every compression."""
-    try:
-        cols = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(1).columns
-    except (ValueError, OSError):
-        cols = 0
-    return argparse.RawDescriptionHelpFormatter(prog, width=(cols or 80) - 2)
+    def explain(self, message: str) -> tuple[str, str]:
+        fact, hint = super().explain(message)
+        if fact.startswith("unexpected argument ") and "[-- COMMAND" in (self.usage or ""):
+            word = message.rpartition(": ")[2].split()[0]
+            hint = f"a command comes after --: {self.prog} -- {word} …"
+        return fact, hint
 
 
 def add_shared(parser: argparse.ArgumentParser) -> None:
@@ -136,7 +112,7 @@ def cells(text: str) -> int:
     except ValueError:
         value = 0
     if not 1 <= value <= 2000:
-        raise argparse.ArgumentTypeError(f"cells must be 1…2000, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"must be 1 to 2000 cells, got {text[:40]!r}")
     return value
 
 
@@ -146,7 +122,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"seconds must be 0…3600, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"must be 0 to 3600 seconds, got {text[:40]!r}")
     return value
 
 

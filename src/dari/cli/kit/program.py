@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 WRONG_USE = 2
-_INVALID_CHOICE = ": invalid choice: "
+MAX_SHOWN_CHARS = 60
 _UNRECOGNIZED = "unrecognized arguments: "
+_ONE_OF, _GOT = " must be one of ", ", got "
+_NEEDS_VALUE = " needs a value"
+_TYPES = {int: "a whole number", float: "a number"}
 
 
 class ProgramParser(argparse.ArgumentParser):
@@ -48,6 +51,23 @@ class ProgramParser(argparse.ArgumentParser):
             self.error(_UNRECOGNIZED + " ".join(extra))
         return found, extra
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            value = super()._get_value(action, arg_string)
+            if not isinstance(value, float) or float("-inf") < value < float("inf"):
+                return value
+            raise OverflowError  # `nan` and `inf` are numbers to Python, and no deadline can be one
+        except (argparse.ArgumentError, OverflowError) as error:
+            if isinstance(error.__context__, argparse.ArgumentTypeError):
+                raise  # its text says what is required
+            kind = _TYPES.get(action.type, "as the help says")  # type: ignore[call-overload]
+            raise argparse.ArgumentError(action, f"must be {kind}{_GOT}{_shown(arg_string)}") from None
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            text = f"{_ONE_OF.lstrip()}{', '.join(map(str, action.choices))}{_GOT}{_shown(str(value))}"
+            raise argparse.ArgumentError(action, text)
+
     def error(self, message: str) -> NoReturn:
         from dari.cli.kit.console import ProcessConsole, print_error
 
@@ -61,24 +81,55 @@ class ProgramParser(argparse.ArgumentParser):
 
     def explain(self, message: str) -> tuple[str, str]:
         """What was wrong, and the next step."""
-        return message, f"{self._suggest(message)}see: {self.prog} --help"
+        fact = to_plain_words(message)
+        return fact, f"{self._suggest(message, fact)}see: {self.prog} --help"
 
-    def _suggest(self, message: str) -> str:
+    def _suggest(self, message: str, fact: str) -> str:
         """What a wrong option or value may be a slip of; how to give a value that looks like an option."""
         from dari.cli.kit.hints import closest
 
-        if message.endswith(": expected one argument"):
-            option = message.removeprefix("argument ").partition(":")[0].rpartition("/")[2]
-            return f"a value that begins with a dash is given as {option}=VALUE; "
-        if _INVALID_CHOICE in message:
-            word, _, choices = message.partition(_INVALID_CHOICE)[2].partition(" (choose from ")
-            meant = closest(word.strip("'"), [one.strip(" '") for one in choices.removesuffix(")").split(",")])
-            return f"did you mean {meant}? " if meant else ""
-        before, found, words = message.partition(_UNRECOGNIZED)
-        if found and not before and words.startswith("-"):
-            meant = closest(words.split()[0].partition("=")[0], self._option_string_actions)
-            return f"did you mean {meant}? " if meant else ""
-        return ""
+        meant = ""
+        if fact.endswith(_NEEDS_VALUE):
+            return f"a value that begins with a dash is given as {fact.removesuffix(_NEEDS_VALUE)}=VALUE; "
+        if _ONE_OF in fact:
+            choices, _, word = fact.partition(_ONE_OF)[2].rpartition(_GOT)
+            meant = closest(word.strip("'"), choices.split(", "))
+        elif message.startswith(f"{_UNRECOGNIZED}-"):
+            word = message.removeprefix(_UNRECOGNIZED).split()[0].partition("=")[0]
+            meant = closest(word, self._option_string_actions)
+        return f"did you mean {meant}? " if meant else ""
+
+
+def nonnegative(text: str) -> float:
+    """The type of an option that takes 0 or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number, 0 or more, got {text[:40]!r}")
+    return value
+
+
+def to_plain_words(message: str) -> str:
+    """What argparse says, as the rest of the program says it: the requirement, then what was given."""
+    if message.startswith(_UNRECOGNIZED):
+        word = message.removeprefix(_UNRECOGNIZED).split(" ")[0]
+        if word.startswith("-"):
+            return f"unknown option {_shown(word.partition('=')[0])}"
+        return f"unexpected argument {_shown(word)}"
+    if not message.startswith("argument "):
+        return message
+    name, _, text = message.removeprefix("argument ").partition(": ")
+    if name.startswith("-"):
+        name = max(name.split("/"), key=len)  # of `-n/--limit` the long one
+    if text == "expected one argument":
+        return f"{name}{_NEEDS_VALUE}"
+    return f"{name} {text}" if text.startswith("must ") else f"{name}: {text}"
+
+
+def _shown(word: str) -> str:
+    return repr(word if len(word) <= MAX_SHOWN_CHARS else f"{word[:MAX_SHOWN_CHARS]}…")
 
 
 def make_formatter(prog: str) -> argparse.HelpFormatter:

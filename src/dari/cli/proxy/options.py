@@ -123,7 +123,7 @@ def byte_rate(text: str) -> int:
     except ValueError:
         value = -1.0
     if not 0 <= value < 2**53:
-        raise argparse.ArgumentTypeError(f"a rate must be bytes a second, such as 65536, 64k or 1m, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"must be bytes a second, such as 65536, 64k or 1m, got {text[:40]!r}")
     return int(value)
 
 
@@ -131,7 +131,7 @@ def header(text: str) -> tuple[str, str]:
     """`Name: value`, as curl takes it."""
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        raise argparse.ArgumentTypeError(f"a header must be 'Name: value', got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"must be 'Name: value', got {text[:40]!r}")
     return name.strip(), value.strip()
 
 
@@ -186,7 +186,7 @@ def since(text: str) -> int:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise argparse.ArgumentTypeError(
-            f"a time must be an age (30s, 10m, 2h, 1d) or a time (2026-11-16T09:30), got {text[:40]!r}"
+            f"must be an age (30s, 10m, 2h, 1d) or a time (2026-11-16T09:30), got {text[:40]!r}"
         ) from None
 
 

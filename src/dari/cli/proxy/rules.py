@@ -233,7 +233,7 @@ def _kind(arguments: argparse.Namespace) -> str | None:
 def _member(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: write it as MEMBER=VALUE, such as status_code=503")
+        raise argparse.ArgumentTypeError(f"must be MEMBER=VALUE, such as status_code=503, got {text[:40]!r}")
     try:
         return name, json.loads(value)
     except ValueError:
