@@ -196,6 +196,16 @@ async def test_a_hub_killed_in_a_call_fails_the_call_and_is_replaced(person: Per
         assert person.hub_pid() != first
 
 
+@pytest.mark.parametrize(
+    "line", [b'{"jsonrpc":"2.0","id":1,"method":"pi', b"\xff", b'{"id":' + b"9" * 5000, b"[" * 9000]
+)
+async def test_a_line_that_is_not_json_is_answered_and_the_pipe_goes_on(person: Person, line: bytes) -> None:
+    async with person.mcp() as wire:
+        wire.send(line)
+        assert (await wire.receive())["error"]["code"] in (-32700, -32600)
+        assert (await open_session(wire))["result"]["protocolVersion"] == "2025-06-18"
+
+
 async def test_a_stateless_call_and_an_old_one_learn_of_a_killed_hub_in_their_own_form(person: Person) -> None:
     async with person.mcp() as wire:
         await open_session(wire, "2024-11-05")

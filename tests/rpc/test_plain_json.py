@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -26,7 +28,23 @@ def test_it_writes_and_reads_what_the_package_json_does(value: object) -> None:
     )
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"{} {}", b"NaN", b'{"a":}', b"nul"])
+BROKEN = [b"", b"{", b"{} {}", b"NaN", b'{"a":}', b"nul", b'{"a":"b', b'"\\u12"', b'"\n"', b"\xff", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("text", BROKEN)
 def test_what_is_not_json_is_a_value_error(text: bytes) -> None:
     with pytest.raises(ValueError):
         plain_json.loads(text)
+
+
+def test_it_is_a_value_error_also_where_nobody_has_imported_the_package_json() -> None:
+    """The C code looks for the package's exception among the imported modules, and without it sets none at all."""
+    code = (
+        "import sys\nfrom dari.rpc import plain_json\nassert 'json.decoder' not in sys.modules\n"
+        f"for text in {BROKEN[:-1]!r}:\n"
+        "    try: plain_json.loads(text)\n"
+        "    except ValueError: continue\n"
+        "    raise SystemExit(f'{text!r} was read')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

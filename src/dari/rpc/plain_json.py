@@ -28,16 +28,19 @@ def dumps(value: Any) -> str:
 
 
 def loads(text: bytes) -> Any:
+    """Any JSON value; ValueError when it is not JSON."""
     if make_scanner is None:
         import json
 
         return json.loads(text)
-    decoded = text.decode()
+    decoded = text.decode().strip(" \t\r\n")
     try:
         value, end = make_scanner(_Context())(decoded, 0)
-    except StopIteration:
+    except (StopIteration, SystemError):  # CPython 3.11 sets no exception where `json.decoder` is not imported
         raise ValueError("no JSON value") from None
-    if decoded[end:].strip():
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if end != len(decoded):
         raise ValueError("more than one JSON value")
     return value
 

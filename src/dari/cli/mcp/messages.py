@@ -1,42 +1,11 @@
 """JSON-RPC messages as the pipe reads them: who asks what, and nothing else. No import above a millisecond."""
 
-try:
-    import _json
-except ImportError:  # an interpreter without CPython's accelerators
-    _json = None  # type: ignore[assignment]
-
 from dari.cli.hub.protocol import to_json
+from dari.rpc.plain_json import loads
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _RESPONSE = b'{"jsonrpc":"2.0","id":'
 _NOTIFICATION = b'{"jsonrpc":"2.0","method":"'
-
-
-class _Strict:
-    """What the C scanner wants to know; `json.loads` passes the same."""
-
-    strict = True
-    object_hook = object_pairs_hook = None
-    parse_float = parse_constant = float
-    parse_int = int
-
-
-def loads(data: bytes) -> object:
-    """Any JSON value; ValueError when it is not JSON. `import json` costs as much as the rest of the start."""
-    if _json is None:
-        import json
-
-        return json.loads(data)
-    text = data.decode("utf-8").strip(" \t\r\n")
-    try:
-        value, end = _json.make_scanner(_Strict)(text, 0)  # type: ignore[arg-type]
-    except StopIteration:
-        raise ValueError("not JSON") from None
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    if end != len(text):
-        raise ValueError("more than one JSON value")
-    return value
 
 
 class ClientMessage:

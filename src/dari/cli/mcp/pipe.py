@@ -14,8 +14,9 @@ from time import monotonic
 from dari.cli.hub.protocol import CLOSING, to_json
 from dari.cli.mcp.hub import HubRefused, NoHub
 from dari.cli.mcp.introductions import INTRODUCTIONS, Introductions
-from dari.cli.mcp.messages import ClientMessage, HubMessage, loads, notification, response
+from dari.cli.mcp.messages import ClientMessage, HubMessage, notification, response
 from dari.rpc.framing import Framing
+from dari.rpc.plain_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
