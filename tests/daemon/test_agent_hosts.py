@@ -72,6 +72,21 @@ def test_a_host_that_was_seen_among_all_processes_stays_one_too() -> None:
         assert f"below process {process.pid}" in hosts.find_above(ancestors(shell_of(process)))
 
 
+@pytest.mark.parametrize("spelling", ["{home}/", "{home}/../{name}", "{link}", "./{name}"])
+def test_a_home_that_is_spelled_otherwise_is_the_same_home(
+    spelling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, link = tmp_path / "home", tmp_path / "link"
+    home.mkdir()
+    link.symlink_to(home)
+    monkeypatch.setenv("DARI_HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    hosts = AgentHosts()
+    with host(DARI_HOME=spelling.format(home=home, name=home.name, link=link)) as (process, server):
+        hosts.note_client(server)
+        assert "started an MCP server of ours" in hosts.find_above(ancestors(shell_of(process)))
+
+
 def test_a_host_of_another_home_is_one_only_while_its_server_runs() -> None:
     hosts = AgentHosts()
     with host(DARI_HOME="/nowhere") as (process, server):
