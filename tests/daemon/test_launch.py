@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -267,7 +268,17 @@ def test_the_environment_is_an_allow_list() -> None:
     kept = dict.fromkeys(
         ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_RUNTIME_DIR", "DARI_HOME"), "x"
     )
+    kept |= {"HOME": "/x", "DARI_HOME": "/y"}
     assert bare_environment({**kept, "OPENAI_API_KEY": "x", "PATHS": "x", "HOMEX": "x"}) == kept
+
+
+def test_a_home_that_is_named_from_our_folder_is_the_same_for_a_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = bare_environment({"HOME": "me", "DARI_HOME": "./dari"})
+    assert given == {"HOME": f"{tmp_path}/me", "DARI_HOME": f"{tmp_path}/./dari"}
+    assert bare_environment({"DARI_HOME": ""}) == {"DARI_HOME": ""}
 
 
 def test_a_client_starts_its_daemon_on_the_first_call(files: DaemonPaths) -> None:

@@ -12,6 +12,7 @@ from time import monotonic, sleep
 
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.unix_socket import answers, socket_address
+from dari.home import absolute
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
 if TYPE_CHECKING:
@@ -186,10 +187,12 @@ class DetachedProcess:
 
 
 def bare_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a daemon may know of its starter: where it lives and which language it speaks, no secrets."""
-    return {
+    """What a daemon may know of its starter: where it lives and which language it speaks, no secrets. It runs in `/`,
+    so homes that its starter found from its own folder are named from the root."""
+    kept = {
         name: value for name, value in environment.items() if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES)
     }
+    return kept | {name: absolute(os.path.expanduser(kept[name])) for name in ("HOME", "DARI_HOME") if kept.get(name)}
 
 
 def make_private_dir(folder: str) -> None:
