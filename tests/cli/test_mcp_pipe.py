@@ -309,6 +309,17 @@ async def test_no_servers_starts_no_child(person: Person) -> None:
     assert not (person.home / "started").exists()
 
 
+@pytest.mark.parametrize("words", [("--server", ""), ("--server=",), ("--profile", ""), ("--profile=",)])
+async def test_an_empty_name_is_refused_and_does_not_stand_for_every_server(
+    person: Person, words: tuple[str, ...]
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "dari", "mcp", *words), env=person.environment(), stdout=PIPE, stderr=PIPE, stdin=PIPE
+    )
+    out, err = await process.communicate()
+    assert process.returncode == 2 and out == b"" and b"must be a name, got ''" in err
+
+
 async def test_a_profile_that_is_not_there_ends_the_command(person: Person) -> None:
     async with person.mcp("--profile", "nosuch") as wire:
         wire.send(initialize())

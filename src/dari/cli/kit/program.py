@@ -100,6 +100,13 @@ class ProgramParser(argparse.ArgumentParser):
         return f"did you mean {meant}? " if meant else ""
 
 
+def nonempty(text: str) -> str:
+    """The type of an option that takes a name: an empty one is a variable of the shell that was not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be a name, got ''")
+    return text
+
+
 def nonnegative(text: str) -> float:
     """The type of an option that takes 0 or more."""
     try:

@@ -70,15 +70,19 @@ def _decode_legacy(data: bytes, first_bad: int) -> tuple[str, list[str]]:
     if good > 0 and bad <= max(1, good * _MAX_BAD_SHARE) and bad < good:
         return repaired, [f"{bad} bytes are not UTF-8 and were replaced, the first at {first_bad}"]
     if _is_cp949(data[:_SAMPLE_BYTES]):
-        try:
-            return data.decode("cp949"), ["decoded as cp949: a guess"]
-        except UnicodeDecodeError as error:
-            if error.start > len(data) // 2:
-                text = data.decode("cp949", "replace")
-                return text, ["decoded as cp949: a guess; some bytes were replaced"]
-    return data.decode("cp1252", "replace") if _is_cp1252(data) else data.decode("latin-1"), [
-        "decoded as latin-1: a guess"
-    ]
+        text = data.decode("cp949", "replace")
+        bad = text.count("\ufffd")
+        if not bad:
+            return text, ["decoded as cp949: a guess"]
+        # A slip or a cut, as in UTF-8: a log that counts its columns in bytes has many, and its words are still words.
+        if bad <= max(1, sum(map(_is_hangul, text[: _SAMPLE_BYTES * 4])) * _MAX_BAD_SHARE):
+            return text, [f"decoded as cp949: a guess; {bad} bytes were replaced"]
+    name = "cp1252" if _is_cp1252(data) else "latin-1"
+    return data.decode(name, "replace"), [f"decoded as {name}: a guess"]
+
+
+def _is_hangul(letter: str) -> bool:
+    return "가" <= letter <= "힣"
 
 
 def _is_cp949(sample: bytes) -> bool:
