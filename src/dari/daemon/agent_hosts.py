@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dari.daemon.ancestry import Process, list_processes, read_proc, read_process
 from dari.daemon.lock import lock_holder
@@ -137,11 +137,28 @@ def _is_still(pid: int, started: str) -> bool:
 def _is_of_our_home(pid: int) -> bool:
     """As far as it can be read. One user may have several homes, each with a DARI_HOME of its own."""
     theirs = dict(entry.split(b"=", 1) for entry in read_proc(f"/proc/{pid}/environ").split(b"\0") if b"=" in entry)
-    for name in ("DARI_HOME", "HOME"):
-        here, there = os.environb.get(name.encode(), b""), theirs.get(name.encode(), b"")
-        if here or there:
-            return here == there or not theirs
-    return True
+    if not theirs:
+        return True
+    try:
+        their_folder = os.readlink(f"/proc/{pid}/cwd").encode()
+    except OSError:
+        their_folder = b"/"
+    if _home(os.environb, os.getcwdb) == _home(theirs, lambda: their_folder):
+        return True
+    is_named = os.environb.get(b"DARI_HOME") or theirs.get(b"DARI_HOME")
+    return not is_named and os.environb.get(b"HOME") == theirs.get(b"HOME")  # the terminal's daemon is in HOME
+
+
+def _home(environment: Mapping[bytes, bytes], folder: Callable[[], bytes]) -> bytes:
+    """Where Dari keeps things in this environment (`dari.home.home_dir`), however it is spelled."""
+    user = environment.get(b"HOME", b"")
+    chosen = environment.get(b"DARI_HOME", b"")
+    if not chosen:
+        data = environment.get(b"XDG_DATA_HOME", b"")
+        chosen = os.path.join(data if os.path.isabs(data) else os.path.join(user, b".local/share"), b"dari")
+    if chosen == b"~" or chosen.startswith(b"~/"):
+        chosen = user + chosen[1:]
+    return os.path.realpath(chosen if os.path.isabs(chosen) else os.path.join(folder(), chosen))
 
 
 def _cgroup(pid: int) -> bytes:
