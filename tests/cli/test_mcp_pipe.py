@@ -314,9 +314,9 @@ async def test_an_empty_name_is_refused_and_does_not_stand_for_every_server(
     person: Person, words: tuple[str, ...]
 ) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dari", "mcp", *words), env=person.environment(), stdout=PIPE, stderr=PIPE, stdin=PIPE
+        *(sys.executable, "-m", "dari", "mcp", *words), env=person.environment(), stdin=PIPE, stdout=PIPE, stderr=PIPE
     )
-    out, err = await process.communicate()
+    out, err = await process.communicate(b"")
     assert process.returncode == 2 and out == b"" and b"must be a name, got ''" in err
 
 

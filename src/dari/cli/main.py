@@ -167,6 +167,7 @@ def _add_uninstall(commands: argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _add_serving(parser: argparse.ArgumentParser) -> None:
+    from dari.cli.kit.program import nonempty
     from dari.cli.ports import add_allow_uid, port_number
 
     parser.add_argument("--http-bind", metavar="ADDR", default="127.0.0.1", help="default: %(default)s")
@@ -193,8 +194,8 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
         help="search shows three tools that find and call all the others (default: as mcp.json says)",
     )
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--profile", metavar="NAME", help="only the servers of this set of mcp.json")
-    chosen.add_argument("--server", metavar="ID", help="only this server, under its own names")
+    chosen.add_argument("--profile", metavar="NAME", type=nonempty, help="only the servers of this set of mcp.json")
+    chosen.add_argument("--server", metavar="ID", type=nonempty, help="only this server, under its own names")
     chosen.add_argument("--no-servers", action="store_true", help="only our own tools, no other MCP servers")
     parser.add_argument(
         "--rate-limit", metavar="N", type=_rate, help="requests per second and client (default: no limit)"

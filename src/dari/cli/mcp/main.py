@@ -108,7 +108,7 @@ def _parse(words: list[str]) -> dict[str, str] | None:
                 return None
             value = rest.pop(0)
         allowed = _VALUES[name]
-        if allowed is not None and value not in allowed:
+        if not value or (allowed is not None and value not in allowed):
             return None
         given[name[2:]] = value
     if sum(name in given for name in ("profile", "server", "no_servers")) > 1:
