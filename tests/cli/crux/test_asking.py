@@ -19,10 +19,10 @@ def test_a_person_agrees_or_not(crux: Crux) -> None:
     with person(*DOUBTFUL) as someone:
         someone.until_text("[y/N]")
         someone.type("n\r")
-        assert someone.end() == 1
+        assert someone.end() == 1, someone.screen
     assert crux.json("list")["panes"] == []
     with person(*DOUBTFUL) as someone:
         someone.until_text("[y/N]")
         someone.type("y\r")
-        assert someone.end() == 0
+        assert someone.end() == 0, someone.screen
     assert len(crux.json("list")["panes"]) == 1
