@@ -13,6 +13,7 @@ from dari.knowledge.config import Source
 from dari.knowledge.errors import InvalidArgument
 from dari.knowledge.ingest.pipeline import IngestScope
 from dari.knowledge.ingest.watch import MAX_PATHS, scopes_of, watch
+from dari.knowledge.ingest.writer import open_writer
 from dari.knowledge.wire.reports import IngestReportV1
 from tests.support.knowledge_folder import check_consistent, found_paths, make_settings, note, unique_word, write_old
 from tests.support.waiting import wait_until
@@ -56,6 +57,22 @@ def test_files_that_come_change_move_and_go_are_followed_until_it_is_stopped(tmp
         thread.join()
     assert errors == []
     check_consistent(settings)
+
+
+def test_whoever_hears_of_an_ingest_may_write_to_the_store(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/a.md", note("a"))
+    stopped = threading.Event()
+    errors: list[DariError] = []
+    written: list[int] = []
+
+    def make_vectors(report: IngestReportV1) -> None:
+        with open_writer(settings, 0.0):
+            written.append(report.new)
+
+    watch(settings, stopped=stopped, on_report=make_vectors, on_error=errors.append, on_ready=stopped.set)
+    assert errors == []
+    assert written == [1]
 
 
 def test_watching_nothing_is_refused(tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def watch(
     def run(scopes: list[IngestScope]) -> None:
         try:
             with open_writer(settings, LOCK_WAIT_S) as writer:
-                on_report(IngestRun(writer, scopes, listener=listener, cancelled=stopped).run())
+                report = IngestRun(writer, scopes, listener=listener, cancelled=stopped).run()
+            on_report(report)  # the lock is free again: whoever hears of it may make vectors
         except DariError as error:
             on_error(error)
 
