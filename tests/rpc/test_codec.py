@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from dari.rpc.codec import (
     Message,
@@ -122,3 +122,21 @@ def test_requests_and_notifications_read_back_as_what_was_sent(
     shown = {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
     assert json.loads(notification_message(method, params)) == shown
     assert json.loads(request_message(request_id, method, params)) == {"id": request_id, **shown}
+
+
+@pytest.mark.parametrize(
+    ("written", "query"),
+    [
+        (rb"\ud83d cat", "\ufffd cat"),
+        (rb"cat \uDE00", "cat \ufffd"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\\ud83d \ud83d", r"\ud83d " + "\ufffd"),
+    ],
+)
+def test_half_of_a_surrogate_pair_becomes_the_replacement_character(written: bytes, query: str) -> None:
+    message = decode_message(
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"q":"%b"}}}' % written
+    )
+    assert message.params
+    assert isinstance(message.params.arguments, Raw)
+    assert json.loads(bytes(message.params.arguments)) == {"q": query}

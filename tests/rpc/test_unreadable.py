@@ -37,6 +37,8 @@ REFUSED: list[tuple[bytes, int, int | str | None]] = [
     (b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"_meta":[]}}', INVALID_PARAMS, 8),
     (b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"_meta":{"progressToken":{}}}}', INVALID_PARAMS, 8),
     (b'{"jsonrpc":"2.0","id":9,"method":"no/such","params":[]}', METHOD_NOT_FOUND, 9),
+    (b'{"jsonrpc":"2.0","id":9,"method":"ping\\ud800"}', METHOD_NOT_FOUND, 9),
+    (b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":5,"x":"\\udc00"}}', INVALID_PARAMS, 9),
 ]
 
 

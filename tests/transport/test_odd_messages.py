@@ -88,7 +88,7 @@ REFUSED: list[tuple[bytes, set[int]]] = [
     (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"demo_echo","arguments":%b}}'
      % nested(50_000).encode(), {-32700, -32602}),
     (b'{"jsonrpc":"2.0","id":1,"method":"p\xff\xfeing"}', {-32700}),
-    (b'{"jsonrpc":"2.0","id":1,"method":"ping\\ud800"}', {-32700}),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping\\ud800"}', {-32601}),
     (b'{"jsonrpc":"2.0","id":1,"method":"ping\x00"}', {-32700}),
     (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}', {-32700}),
     (request(id=None), {-32600}),

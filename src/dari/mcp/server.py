@@ -36,6 +36,7 @@ from dari.rpc.codec import (
     decode_envelope,
     decode_message,
     error_message,
+    mend_surrogates,
     notification_message,
     result_message,
 )
@@ -140,7 +141,7 @@ class Server:
             return
         request_id = None
         try:
-            envelope = decode_envelope(data)
+            envelope = decode_envelope(mend_surrogates(data))
             if channel.owns_ids and envelope.id is UNSET and isinstance(envelope.method, str):
                 return  # A notification; HTTP answers it with a status, a pipe not at all.
             request_id = envelope.id if type(envelope.id) in (int, str) else None

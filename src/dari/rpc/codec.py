@@ -6,6 +6,7 @@ what MCP methods take. A tool's `arguments` stay raw until the tool's own type r
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -90,7 +91,7 @@ class Envelope(Struct):
 
 encoder = msgspec.json.Encoder()
 encode = encoder.encode
-decode_message = msgspec.json.Decoder(ready(Message)).decode
+_decode_message = msgspec.json.Decoder(ready(Message)).decode
 decode_envelope = msgspec.json.Decoder(ready(Envelope)).decode
 decode_batch = msgspec.json.Decoder(list[Raw]).decode
 decode_any = msgspec.json.Decoder().decode
@@ -100,6 +101,26 @@ decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 EMPTY_PARAMS = Params()
+
+# Every escape in turn, so that a backslash which is itself escaped begins none; a lone half of a pair is group 1.
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+
+
+def decode_message(data: bytes) -> Message:
+    """The message. Half of an emoji, as a program leaves it that cuts text by UTF-16 units, becomes U+FFFD: a reply
+    without the request's id, which is all that a parse error can give, would let its client wait for ever."""
+    try:
+        return _decode_message(data)
+    except UNREADABLE:
+        mended = mend_surrogates(data)
+        if mended == data:
+            raise
+        return _decode_message(mended)
+
+
+def mend_surrogates(data: bytes) -> bytes:
+    """JSON text with U+FFFD for each escape of a lone surrogate."""
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], data)
 
 
 def result_message(request_id: RequestId, result: bytes) -> bytes:
