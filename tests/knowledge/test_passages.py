@@ -40,6 +40,22 @@ def test_blocks_stand_at_their_lines(tmp_path: Path) -> None:
     assert text_of(tmp_path, blocks, byte_len=8) == "# A\n\n\nb"
 
 
+@pytest.mark.parametrize("separator", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_lines_are_counted_as_in_citations_whatever_else_separates_text(tmp_path: Path, separator: str) -> None:
+    data = f"one{separator}\n{separator}\nthree{separator}3\nfour\n".encode()
+    write_old(tmp_path / "notes/a.md", data)
+    settings = make_settings(tmp_path)
+    with open_writer(settings) as writer:
+        with writer.store.write() as transaction:
+            row = document("a.md", byte_len=len(data), asset_id=asset_id(data))
+            transaction.put_document(row, passages("a.md", ["a"]), [Block("paragraph", data.decode(), 1, 4)])
+        shown = Passages(writer.store, settings, Renderer(30), writer.backend.read_asset)
+        assert shown.fetch_span("a.md", 4, None, None).text == "four"
+        assert shown.fetch_span("a.md", 3, 9, None).effective_end == 4
+        (tmp_path / "notes/a.md").unlink()
+        assert shown.fetch_span("a.md", 4, None, None).text == "four", "of the blocks, as the file is gone"
+
+
 @pytest.mark.parametrize("byte_len", [8, 1 << 60])
 def test_a_line_far_beyond_the_document_adds_no_empty_lines(tmp_path: Path, byte_len: int) -> None:
     text = text_of(tmp_path, [Block("paragraph", "a", 1, 1), Block("paragraph", "b", 50_000_000)], byte_len=byte_len)

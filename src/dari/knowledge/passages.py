@@ -93,7 +93,7 @@ class Passages:
             raise InvalidArgument(
                 f"lines must be from 1 on and in order, got {start} to {last}", "give the first line, then the last"
             )
-        lines = self._text_of(document).splitlines()
+        lines = _lines_of(self._text_of(document))
         if start > len(lines):
             raise InvalidArgument(f"{document.path} has {len(lines)} lines, got {start}", "give an earlier line")
         text, is_cut = _cut("\n".join(lines[start - 1 : last]), max_tokens)
@@ -175,8 +175,14 @@ def _join(blocks: tuple[Block, ...], max_lines: int) -> str:
             lines += [""] * (block.line_start - len(lines) - 1)
         elif lines and not block.line_start:
             lines.append("")
-        lines += block.text.splitlines()
+        lines += _lines_of(block.text)
     return "\n".join(lines)
+
+
+def _lines_of(text: str) -> list[str]:
+    """As parsers count them for citations. `str.splitlines` also ends a line at a form feed, of which old sources have
+    many, and at U+2028."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _cut(text: str, max_tokens: int | None) -> tuple[str, bool]:
