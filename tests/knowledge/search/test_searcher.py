@@ -277,3 +277,20 @@ def test_the_query_statistics_say_what_a_hit_covers(corpus: Corpus) -> None:
     assert stats.idf["zeppelin"] == 0.0
     assert stats.sum_idf > sum(stats.idf.values())  # what no chunk has counts as the rarest
     assert {"databas", "restor"} <= set(result.hits[0].matched_terms)
+
+
+def test_a_vector_search_before_the_first_vector_does_not_say_that_words_were_compared(corpus: Corpus) -> None:
+    vectors = corpus.backend.open_vectors(corpus.model.key, corpus.model.dim, 0)
+    searcher = Searcher(corpus.store, corpus.lexical, vectors, corpus.model)
+    result = searcher.search(SearchRequest(query="backup", mode="vector"))
+    assert (result.hits, result.degraded) == ((), "no_vectors")
+    assert "only words were compared" not in result.hint
+    assert "kebab ingest" in result.hint
+
+
+@pytest.mark.parametrize("where", [DocumentFilter(langs=("english",)), DocumentFilter(path_glob="nowhere/**")])
+def test_a_filter_that_no_document_fits_is_named(corpus: Corpus, where: DocumentFilter) -> None:
+    result = ask(corpus, "backups", where=where)
+    assert not result.hits
+    assert "no document fits the filter" in result.hint
+    assert ("(lang)" if where.langs else "(path_glob)") in result.hint

@@ -54,6 +54,7 @@ _DEGRADED_HINTS: dict[DegradedReason, str] = {
     "no_vectors": "no passage has a vector of the model yet, so only words were compared; kebab ingest makes them",
     "model_failed": "the embedding model failed, so only words were compared",
 }
+_NO_VECTORS_HINT = "no passage has a vector of the model yet; kebab ingest makes them, and mode lexical compares words"
 
 
 class _Found(Struct, frozen=True, kw_only=True):
@@ -117,7 +118,7 @@ class Searcher:
             next_cursor=encode_cursor(request, revision, page.next_offset) if has_more and page.hits else None,
             truncated=page.truncated,
             degraded=degraded,
-            hint=hint or phrase_hint or self._phrase_hint(query, page),
+            hint=_filter_hint(request.where, allowed) or hint or phrase_hint or self._phrase_hint(query, page),
             trace=self._trace(query, found) if request.trace else None,
         )
 
@@ -147,7 +148,7 @@ class Searcher:
                 "run kebab models install, or use mode lexical",
             )
         if request.mode == "vector":
-            return _Found(order=(), kind="cosine", mode="vector"), degraded, hint
+            return _Found(order=(), kind="cosine", mode="vector"), degraded, _NO_VECTORS_HINT
         return self._find_lexical(query, allowed, wanted), degraded, hint
 
     def _find_lexical(self, query: WeightedQuery, allowed: frozenset[int] | None, wanted: int) -> _Found:
@@ -280,6 +281,13 @@ class Searcher:
         if mode != "lexical" and self._vectors is not None and self._vectors.has_changed:
             state = self._store.vector_state(self._vectors.model_key)
             self._vectors.refresh(state.committed_rows if state else 0)
+
+
+def _filter_hint(where: DocumentFilter, allowed: frozenset[int] | None) -> str:
+    if allowed is None or allowed:
+        return ""
+    given = ", ".join(name.removesuffix("s") for name in where.__struct_fields__ if getattr(where, name))
+    return f"no document fits the filter ({given}); kebab list docs shows what there is"
 
 
 def _check(request: SearchRequest) -> None:
