@@ -65,6 +65,46 @@ async def test_a_second_ingest_finds_nothing_new(tmp_path: Path) -> None:
     assert gone.json["removed"] == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("notes/broken.pdf", b"%PDF-1.4 cut", "malformed"),
+        ("elsewhere/broken.pdf", b"%PDF-1.4 cut", "malformed"),
+        ("notes/.env", b"KEY=1", "keys"),
+        ("elsewhere/.env", b"KEY=1", "keys"),
+        ("notes/film.mp4", b"film", "of this kind"),
+        ("elsewhere/noise.md", bytes(range(256)) * 20, "binary"),
+    ],
+)
+async def test_a_single_file_that_is_not_indexed_is_an_error(
+    tmp_path: Path, name: str, data: bytes, reason: str
+) -> None:
+    with kebab_home(tmp_path, is_indexed=False) as kebab:
+        write_notes(kebab.notes)
+        await kebab("init", "notes")
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+        for_people = await kebab("ingest-file", name)
+        for_programs = await kebab("ingest-file", name, "--json", "--quiet")
+    assert for_people.code == for_programs.code == 2
+    assert f"{name} was not indexed" in for_people.err
+    assert reason in for_people.err
+    assert "hint: " in for_people.err
+    check(for_programs.json, "ingest_report.v1")
+    error = json.loads(for_programs.err)
+    check(error, "error.v1")
+    assert error["code"] == "ingest_asset_error"
+
+
+async def test_files_without_an_extension_are_called_so(tmp_path: Path) -> None:
+    with kebab_home(tmp_path, is_indexed=False) as kebab:
+        write_notes(kebab.notes)
+        (kebab.notes / "core").write_text("x")
+        await kebab("init", "notes")
+        done = await kebab("ingest")
+    assert "1 without an extension" in done.err
+
+
 async def test_one_file_and_stdin_are_indexed(tmp_path: Path) -> None:
     with kebab_home(tmp_path, is_indexed=False) as kebab:
         write_notes(kebab.notes)

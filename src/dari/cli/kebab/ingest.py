@@ -15,6 +15,7 @@ from dari.cli.kebab.progress import ProgressBar
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_duration, one_line
 from dari.errors import DariError, InvalidInput
+from dari.knowledge.errors import IngestAssetError
 from dari.knowledge.wire.reports import IngestProgressV1, IngestReportV1
 
 WAIT_S = 3600.0
@@ -26,6 +27,21 @@ _OTHER_SKIPS = {
     "binary": "binary files",
     "too_deep": "folders too deep",
     "ocr_unavailable": "pictures without OCR",
+}
+_READ_HINT = "kebab reads Markdown, text, PDF, HTML, docx, pptx, xlsx, code, notebooks, and pictures where tesseract is"
+_LEFT_OUT = {
+    "extension": "kebab does not read files of this kind",
+    "secret": "keys, .env files and the like stay out",
+    "binary": "it is binary data",
+    "gitignore": "a .gitignore leaves it out",
+    "kebabignore": "a .kebabignore leaves it out",
+    "excluded": "exclude or include leaves it out",
+    "builtin_blacklist": "it is in a tool's own folder",
+    "generated": "it is generated",
+    "size_exceeded": "it is too large",
+    "symlink": "it is a symbolic link",
+    "special": "it is not a regular file",
+    "ocr_unavailable": "tesseract is not installed",
 }
 
 
@@ -85,6 +101,7 @@ async def _run_file(arguments: argparse.Namespace, context: KebabContext) -> int
         lambda progress: index_file(
             settings, path, listener=progress.tell, cancelled=progress.cancelled, wait_s=wait_s
         ),
+        one_line(arguments.path),
     )
 
 
@@ -106,6 +123,7 @@ async def _run_stdin(arguments: argparse.Namespace, context: KebabContext) -> in
         lambda progress: index_text(
             settings, text, arguments.title, arguments.source_uri, listener=progress.tell, wait_s=wait_s
         ),
+        one_line(arguments.title),
     )
 
 
@@ -140,8 +158,11 @@ class IngestDisplay:
         self._line.clear()
 
 
-async def _carry_out(context: KebabContext, what: str, work: Callable[[IngestDisplay], IngestReportV1]) -> int:
-    """Run it in a thread; Ctrl-C ends it after the file at hand, with a report of what was done."""
+async def _carry_out(
+    context: KebabContext, what: str, work: Callable[[IngestDisplay], IngestReportV1], single: str = ""
+) -> int:
+    """Run it in a thread; Ctrl-C ends it after the file at hand, with a report of what was done. `single` names the one
+    document that was asked for: IngestAssetError where it was left out or could not be read."""
     (await context.open()).require_writable(what)
     gc.enable()
     progress = IngestDisplay(context)
@@ -154,11 +175,24 @@ async def _carry_out(context: KebabContext, what: str, work: Callable[[IngestDis
         report = await running
     finally:
         progress.clear()
+    left_out = _why_left_out(report) if single and not report.aborted else ""
     if context.as_json:
         print_wire(context, report)
-    else:
+    elif not left_out:
         _show(context, report)
+    if left_out:
+        raise IngestAssetError(f"{single} was not indexed: {left_out}", _READ_HINT)
     return ERROR if report.aborted else OK
+
+
+def _why_left_out(report: IngestReportV1) -> str:
+    """Why a single document is not in the index; empty where it is."""
+    if report.new or report.updated or report.unchanged or report.renamed:
+        return ""
+    items = report.items if report.items is not UNSET else ()
+    examples = report.skip_examples if report.skip_examples is not UNSET else {}
+    reasons = [*(item.error for item in items if isinstance(item.error, str)), *examples]
+    return _LEFT_OUT.get(reasons[0], reasons[0]) if reasons else "it was left out"
 
 
 def _show(context: KebabContext, report: IngestReportV1) -> None:
@@ -187,7 +221,7 @@ def _show(context: KebabContext, report: IngestReportV1) -> None:
         "generated": report.skipped_generated,
         "too large": report.skipped_size_exceeded,
         "tools' own folders": report.skipped_builtin_blacklist,
-    } | {f".{name}" if name else "no extension": count for name, count in report.skipped_by_extension.items()}
+    } | {_extension(name): count for name, count in report.skipped_by_extension.items()}
     counted = [f"{count} {name}" for name, count in reasons.items() if count][:_MAX_SHOWN]
     counted += _other_skips(report)
     if counted:
@@ -196,6 +230,13 @@ def _show(context: KebabContext, report: IngestReportV1) -> None:
         failed = [item for item in report.items if item.kind == "error"]
         for item in failed[:_MAX_SHOWN]:
             output.note(f"failed: {one_line(item.doc_path)}: {one_line(item.error)}")
+
+
+def _extension(name: str) -> str:
+    from dari.knowledge.ingest.walk import NO_EXTENSION, OTHER_EXTENSIONS
+
+    named = {NO_EXTENSION: "without an extension", OTHER_EXTENSIONS: "of other kinds"}
+    return named.get(name) or f".{one_line(name)}"
 
 
 def _other_skips(report: IngestReportV1) -> list[str]:

@@ -39,6 +39,8 @@ SkipKind = Literal[
 MAX_EXAMPLES = 5
 MAX_DEPTH = 100
 MAX_EXTENSIONS = 200
+NO_EXTENSION = "(none)"
+OTHER_EXTENSIONS = "(other)"
 _FOLDERS = frozenset(
     (
         *(".git", ".hg", ".svn", ".jj", ".bzr", "CVS", "_darcs", "node_modules", "bower_components", "__pycache__"),
@@ -85,9 +87,9 @@ class Skips:
             named.append(path)
 
     def add_extension(self, path: str) -> None:
-        extension = PurePosixPath(path).suffix.lower().removeprefix(".") or "(none)"
+        extension = PurePosixPath(path).suffix.lower().removeprefix(".") or NO_EXTENSION
         if extension not in self.extensions and len(self.extensions) >= MAX_EXTENSIONS:
-            extension = "(other)"
+            extension = OTHER_EXTENSIONS
         self.extensions[extension] += 1
         self.add("extension", path)
 
