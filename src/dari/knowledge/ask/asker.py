@@ -29,7 +29,7 @@ from dari.knowledge.ask.instructions import without_instructions
 from dari.knowledge.ask.multi_hop import gather
 from dari.knowledge.ask.nearness import Nearness
 from dari.knowledge.ask.prompt import NO_ANSWER, PROMPT_VERSION, answer_messages, count_tokens, pack
-from dari.knowledge.ask.verify import MARKER, check_answer, normalize_markers
+from dari.knowledge.ask.verify import check_answer, normalize_markers, without_markers
 from dari.knowledge.config import AskSettings, LlmSettings
 from dari.knowledge.document import Location, SearchMode
 from dari.knowledge.errors import InvalidArgument
@@ -273,7 +273,7 @@ class _Work:
             if key not in numbers:
                 numbers[key] = len(numbers) + 1
                 citations.append(self._citation(numbers[key], hit, location, sentence.text))
-            lines.append(f"{MARKER.sub('', sentence.text).strip()} [#{numbers[key]}]")
+            lines.append(f"{without_markers(sentence.text)} [#{numbers[key]}]")
         if not lines:
             return self._refuse("no_chunks", result, judgement)
         made_by = AnswerModel(id=extractive.MODEL_ID, provider="extractive")

@@ -15,8 +15,10 @@ from msgspec.structs import replace
 
 from dari.knowledge.ask.instructions import instruction_spans
 from dari.knowledge.ask.nearness import is_latin
+from dari.knowledge.ask.verify import without_markers
 from dari.knowledge.chunk import sentence_spans
 from dari.knowledge.document import Location
+from dari.knowledge.parse.lines import has_words
 from dari.knowledge.search.coverage import QuestionWords, terms_in
 from dari.knowledge.search.request import Hit
 
@@ -98,7 +100,7 @@ def _sentences_of(hits: Sequence[Hit]) -> Iterator[Sentence]:
                 continue
             cut = min(end, start + MAX_SENTENCE_CHARS)
             sentence = " ".join(text[start:cut].split())
-            if sentence and not _STRUCTURE.match(sentence):
+            if has_words(without_markers(sentence)) and not _STRUCTURE.match(sentence):
                 yield Sentence(place, sentence, start, cut)
 
 

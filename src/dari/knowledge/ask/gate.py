@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from dari.knowledge.ask.evidence import Sentence
+from dari.knowledge.ask.instructions import without_instructions
 from dari.knowledge.ask.nearness import is_latin
 from dari.knowledge.search.coverage import QuestionWords, read_question, terms_in
 from dari.knowledge.search.request import SearchResult
@@ -83,11 +84,20 @@ def judge(
 
 
 def read_features(words: QuestionWords, result: SearchResult, sentences: Sequence[Sentence]) -> Features:
-    hits = result.hits[:_JUDGED_HITS]
-    passages = (terms_in(" ".join((hit.chunk.text, hit.document.title, *hit.chunk.heading_path))) for hit in hits)
-    lexical = max((hit.retrieval.lexical_score or 0.0 for hit in result.hits), default=0.0)
+    passages = [without_instructions(hit.chunk.text) for hit in result.hits]
+    shares = [
+        words.share_in(terms_in(" ".join((text, hit.document.title, *hit.chunk.heading_path))))
+        for hit, text in zip(result.hits, passages[:_JUDGED_HITS], strict=False)
+    ]
+    # What a document says to a model gives no answer, so the words in it are no sign of one.
+    heard = (
+        hit.retrieval.lexical_score or 0.0
+        for hit, text in zip(result.hits, passages, strict=True)
+        if text == hit.chunk.text or words.share_in(terms_in(text))
+    )
+    lexical = max(heard, default=0.0)
     return Features(
-        passage_share=max(map(words.share_in, passages), default=0.0),
+        passage_share=max(shares, default=0.0),
         sentence_share=max((one.headed_share for one in sentences if one.hit < _JUDGED_HITS), default=0.0),
         unknown_share=words.unknown_share,
         density=min(1.0, lexical / result.query.sum_idf) if result.query.sum_idf else 0.0,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 MARKER = re.compile(r"\[#(\d{1,3})\]")
+_SPACE_BEFORE_STOP = re.compile(r"\s+(?=[.,;:!?](?:\s|$))")
 # What models write instead of [#1], mended before the check: [1], [#1, #2], 【#1】, [＃1].
 # One class and no nested repeat: a bracket is looked at once, whatever a model puts behind it.
 _LOOSE_GROUP = re.compile(r"[\[【]([\d\s#＃,;·]{1,1000})[\]】]")
@@ -50,6 +51,11 @@ class AnswerCheck(Struct, frozen=True):
 def normalize_markers(answer: str) -> str:
     """Write every marker as `[#n]`: models also write `[1]`, `[#1, #2]` and `【#1】`."""
     return _LOOSE_GROUP.sub(_mend_group, answer)
+
+
+def without_markers(text: str) -> str:
+    """A sentence of a document without what looks like our markers, which would cite what it likes."""
+    return _SPACE_BEFORE_STOP.sub("", MARKER.sub("", text)).strip() if MARKER.search(text) else text
 
 
 def check_answer(answer: str, passages: Sequence[str], question: str = "") -> AnswerCheck:
