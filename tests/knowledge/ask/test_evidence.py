@@ -92,6 +92,12 @@ def test_a_second_passage_is_heard_where_words_do_not_find_the_sentence(tmp_path
     )
 
 
+def test_without_a_model_too_a_sentence_that_shares_no_word_does_not_fill_the_answer_up(tmp_path: Path) -> None:
+    text = "Dogs are welcome on board. The crossing takes fifty minutes."
+    hits, sentences = _read(tmp_path, {"ferry.md": text}, "Are dogs welcome?", "dogs", None)
+    assert [one.sentence.text for one in best_sentences(sentences, hits, 3)] == ["Dogs are welcome on board."]
+
+
 def test_words_decide_without_a_model(tmp_path: Path) -> None:
     text = "Dogs are welcome on board. The crossing takes fifty minutes."
     hits, sentences = _read(tmp_path, {"ferry.md": text}, "Are dogs welcome?", "dogs", None)

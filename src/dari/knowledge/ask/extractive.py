@@ -43,7 +43,7 @@ def best_sentences(sentences: Sequence[Sentence], hits: Sequence[Hit], limit: in
     scored = [
         ScoredSentence(one, _score(one, hits[one.hit].score / top, _COSINE_WEIGHT_ALONE - fall))
         for one in sentences
-        if one.headed_share > 0 or one.cosine >= near
+        if one.headed_share > 0 or (one.cosine >= near and nearest)  # without a model no cosine says anything
     ]
     scored.sort(key=lambda one: (-one.score, one.sentence.hit, one.sentence.start))
     chosen: dict[str, ScoredSentence] = {}
