@@ -37,6 +37,21 @@ def test_a_slip_in_utf_8_costs_one_character() -> None:
     assert text == KOREAN * 5 + "\ufffd" + KOREAN and warnings
 
 
+@pytest.mark.parametrize("place", [0, 40, 700])
+def test_a_slip_in_cp949_costs_a_character_wherever_it_stands(place: int) -> None:
+    korean = (KOREAN * 20).encode("cp949")
+    text, warnings = decode(korean[:place] + b"\xff" + korean[place:])
+    assert text.count("휴가") >= 19
+    assert 1 <= text.count("\ufffd") <= 3  # a pair that it stands in is lost with it
+    assert "cp949" in warnings[0]
+
+
+def test_a_guess_names_the_encoding_that_was_taken() -> None:
+    text, warnings = decode("the price is €15 — “fair”\n".encode("cp1252"))
+    assert text == "the price is €15 — “fair”\n"
+    assert warnings == ["decoded as cp1252: a guess"]
+
+
 def test_line_ends_of_every_system_count_the_same() -> None:
     assert decode(b"a\r\nb\rc\nd")[0] == "a\nb\nc\nd"
     assert parse_bytes(b"a\r\n\r\nb\r\n", "a.txt").blocks[1].line_start == 3
