@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dari.core.jcs import canonical
 from dari.knowledge.document import Location
-from dari.knowledge.ids import asset_id, chunk_id, citation_uri, doc_id, text_hash
+from dari.knowledge.ids import asset_id, chunk_id, citation_uri, doc_id, read_citation, text_hash
 
 _TEXT = st.text(max_size=30)
 
@@ -34,3 +34,9 @@ def test_a_citation_keeps_its_path_readable_and_its_fragment_apart() -> None:
     assert citation_uri("a#b/100%.md", lines) == "a%23b/100%25.md#L12-L34"
     assert citation_uri("a\nb.md", Location("page", page=3)) == "a%0Ab.md#p=3"
     assert citation_uri("\udcff.png", Location("region", region=(1, 2, 3, 4))) == "%FF.png#xywh=1,2,3,4"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20), st.integers(1, 10**9 - 1))
+def test_a_citation_is_read_back(path: str, line: int) -> None:
+    assert read_citation(citation_uri(path, Location("line", line, line))) == (path, line, line)
+    assert read_citation(citation_uri(path, Location("page", page=3))) == (path, 0, 0)

@@ -5,8 +5,9 @@ An id holds the versions of what made it. A new parser makes new documents, a ne
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from blake3 import blake3
@@ -16,6 +17,7 @@ from dari.knowledge.document import Location
 
 ID_HEX_DIGITS = 32
 _ID_BYTES = ID_HEX_DIGITS // 2
+_LINES = re.compile(r"L(\d{1,9})(?:-L(\d{1,9}))?", re.ASCII)
 
 
 def asset_id(data: bytes | Iterable[bytes]) -> str:
@@ -49,6 +51,15 @@ def text_hash(text: str) -> str:
 def citation_uri(path: str, location: Location) -> str:
     """`docs/a.md#L12-L34`. The path stays readable: only what would end it or break the URI is escaped."""
     return f"{_escape(path)}#{location.fragment()}"
+
+
+def read_citation(uri: str) -> tuple[str, int, int]:
+    """The path of a citation's URI, and its first and last line; 0 where its fragment names no lines."""
+    path, _, fragment = uri.rpartition("#")
+    lines = _LINES.fullmatch(fragment)
+    if lines is None:
+        return unquote(path), 0, 0
+    return unquote(path), int(lines[1]), int(lines[2] or lines[1])
 
 
 def _escape(path: str) -> str:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dari.knowledge.config import Settings
 from dari.knowledge.document import Block
 from dari.knowledge.errors import ChunkNotFound, DocNotFound, InvalidArgument, SpanNotSupported
+from dari.knowledge.ids import read_citation
 from dari.knowledge.paths import EXTERNAL
 from dari.knowledge.render import Renderer
 from dari.knowledge.store.records import ChunkRecord, DocumentFilter, DocumentRecord
@@ -107,7 +108,10 @@ class Passages:
         )
 
     def _document(self, id_or_path: str) -> DocumentRecord:
+        """By its id, its path, or a citation of it as a result shows it."""
         found = self._store.document_by_id(id_or_path) or self._store.document_by_path(id_or_path)
+        if found is None and "#" in id_or_path:
+            found = self._store.document_by_path(read_citation(id_or_path)[0])
         if found is None:
             raise DocNotFound(
                 f"no document has the id or path {id_or_path[:200]!r}", "kebab list docs", doc_id=id_or_path

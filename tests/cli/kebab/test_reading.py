@@ -133,6 +133,20 @@ async def test_before_the_first_ingest_a_search_says_what_to_do(tmp_path: Path) 
     assert schema.json["stats"]["doc_count"] == 0
 
 
+async def test_a_citation_leads_back_to_its_lines(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        hit = (await kebab("search", "backups", "--json", "-k", "1")).json["hits"][0]
+        uri, place = hit["citation"]["uri"], hit["citation"]
+        cited = await kebab("fetch", "span", uri, "--json")
+        whole = await kebab("fetch", "doc", uri, "--json")
+        inspected = await kebab("inspect", "doc", uri, "--json")
+        lineless = await kebab("fetch", "span", hit["doc_path"], "--json")
+    assert (cited.json["line_start"], cited.json["line_end"]) == (place["start"], place["end"])
+    assert cited.json["text"] in whole.json["text"]
+    assert inspected.json["doc"]["doc_path"] == hit["doc_path"]
+    assert json.loads(lineless.err)["code"] == "invalid_input"
+
+
 async def test_list_inspect_and_fetch_lead_from_one_to_the_next(tmp_path: Path) -> None:
     with kebab_home(tmp_path) as kebab:
         listed = await kebab("list", "docs", "--json")

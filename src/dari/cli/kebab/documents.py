@@ -11,6 +11,7 @@ from dari.cli.kebab.context import NOTHING, OK, KebabContext, print_wire
 from dari.cli.kebab.search import add_filters, read_filter
 from dari.cli.kit.parser import Command, count_between
 from dari.cli.kit.table import format_pairs, format_size, print_table
+from dari.errors import InvalidInput
 from dari.knowledge.wire.objects import FetchResultV1
 from dari.text.sanitize import escape_hidden
 
@@ -111,10 +112,12 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
     chunk.add_argument("id")
     chunk.add_argument("--context", type=count_between(0, 20), default=0, metavar="N", help="chunks before and after")
     document = kinds.add_parser("doc", help="the whole document")
-    document.add_argument("id", help="its id or its path")
+    document.add_argument("id", help="its id, its path, or a citation of it")
     span = kinds.add_parser("span", help="some lines of a document")
-    span.add_argument("id", help="its id or its path")
-    span.add_argument("start", type=count_between(1, 100_000_000), help="the first line, from 1")
+    span.add_argument("id", help="its id, its path, or a citation such as notes/a.md#L3-L9")
+    span.add_argument(
+        "start", type=count_between(1, 100_000_000), nargs="?", help="the first line, from 1 (default: the citation's)"
+    )
     span.add_argument("end", type=count_between(1, 100_000_000), nargs="?", help="the last line (default: the first)")
     for one in (chunk, document, span):
         one.add_argument("--max-tokens", type=count_between(1, 10_000_000), metavar="N", help="cut after this many")
@@ -129,12 +132,20 @@ async def _run_fetch(arguments: argparse.Namespace, context: KebabContext) -> in
     elif arguments.what == "doc":
         found = await context.call(service.fetch, doc_id=arguments.id, max_tokens=arguments.max_tokens)
     else:
-        end = arguments.start if arguments.end is None else arguments.end
+        start, end = arguments.start, arguments.end
+        if start is None:
+            from dari.knowledge.ids import read_citation
+
+            _, start, end = read_citation(arguments.id)
+            if not start:
+                raise InvalidInput(
+                    "a span needs its first line, or a citation with lines", "kebab fetch span notes/a.md#L3-L9"
+                )
         found = await context.call(
             service.fetch,
             doc_id=arguments.id,
-            line_start=arguments.start,
-            line_end=end,
+            line_start=start,
+            line_end=start if end is None else end,
             max_tokens=arguments.max_tokens,
         )
     if context.as_json:
@@ -182,6 +193,7 @@ COMMANDS = (
         (
             ("fetch chunk 4f1c… --context 1", "a chunk and its neighbours"),
             ("fetch span notes/setup.md 12 34", "lines 12 to 34"),
+            ("fetch span notes/setup.md#L12-L34", "the same, as a search or an answer cites them"),
             ("fetch doc paper.pdf --max-tokens 2000", "the beginning of a document"),
         ),
     ),
