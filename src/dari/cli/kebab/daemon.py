@@ -28,10 +28,8 @@ def main(program: str, words: list[str]) -> int:
         return _stop(as_json)
     if plain == ["start"]:
         return _start(as_json)
-    write_line(
-        f"error: daemon must be start, stop or status, got {' '.join(plain)[:60]!r}\nhint: {program} daemon --help"
-    )
-    return 2
+    message = f"daemon must be start, stop or status, got {' '.join(plain)[:60]!r}"
+    return _fail("invalid_input", message, f"{program} daemon --help", as_json)
 
 
 def _status(as_json: bool) -> int:
@@ -53,13 +51,10 @@ def _stop(as_json: bool) -> int:
     try:
         pid = ask_to_finish(KebabPaths().run_dir_text, STOP_TIMEOUT_S)
     except CliSocketRefused as refused:
-        write_line(f"error: {refused.message}\nhint: {refused.hint}")
-        return 2
+        return _fail("unavailable", refused.message, refused.hint, as_json)
     except TimeoutError:
-        write_line(
-            f"error: kebabd does not end within {STOP_TIMEOUT_S:g} s\nhint: its pid is in {KebabPaths().lock_text}"
-        )
-        return 2
+        message = f"kebabd does not end within {STOP_TIMEOUT_S:g} s"
+        return _fail("timeout", message, f"its pid is in {KebabPaths().lock_text}", as_json)
     if as_json:
         write_line(encode_json({"stopped": pid is not None}), 1)
     else:
@@ -76,9 +71,20 @@ def _start(as_json: bool) -> int:
     try:
         ensure_started_sync(paths, paths.command(), socket=f"{paths.run_dir_text}/{SOCKET_NAME}")
     except DariError as error:
-        write_line(f"error: {error.message}\nhint: {error.hint}")
-        return 2
+        from dari.knowledge.errors import classify
+
+        return _fail(classify(error).code, error.message, error.hint, as_json)
     return _status(as_json)
+
+
+def _fail(code: str, message: str, hint: str, as_json: bool) -> int:
+    """As the other commands do: text, or `error.v1` on stderr. Exit code 2."""
+    if as_json:
+        said = {"code": code, "message": message, "details": {}, "hint": hint, "schema_version": "error.v1"}
+        write_line(encode_json(said if hint else {name: said[name] for name in said if name != "hint"}))
+    else:
+        write_line(f"error: {message}\nhint: {hint}")
+    return 2
 
 
 async def _never(arguments: object, context: object) -> int:
