@@ -83,6 +83,19 @@ def test_a_wrong_line_is_named(tmp_path: Path, qrels: str, queries: str, place: 
         load_set(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "qrels"),
+    [
+        ("qrels.tsv", "q1\td1\t1\nq2\n"),
+        ("qrels.tsv", "q1\td1\t1\n\xff\n"),
+        ("qrels.jsonl", '{"query-id": "q1", "corpus-id": "d1"}\n{"query-id": "q2", "doc": "d1"}\n'),
+    ],
+)
+def test_a_judgement_without_a_document_is_named(tmp_path: Path, name: str, qrels: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{name}:2: a judgement needs a query-id and a corpus-id"):
+        load_set(_write(tmp_path, qrels, name))
+
+
 def test_a_set_that_cannot_be_scored_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         load_set(str(tmp_path / "none"))

@@ -152,12 +152,18 @@ def _read_qrels(folder: Path) -> dict[str, dict[str, float]]:
             row = _decode(data, dict[str, Any], path, line)
             query, doc, score = (row.get(key) for key in ("query-id", "corpus-id", "score"))
         else:
-            cells = data.decode("utf-8", "replace").split("\t") if b"\t" in data else data.decode().split()
+            text = data.decode("utf-8", "replace")
+            cells = text.split("\t") if "\t" in text else text.split()
             if len(cells) == 4:  # TREC has an unused second column
                 del cells[1]
             if line == 1 and len(cells) == 3 and not _is_number(cells[2]):
                 continue  # the header
             query, doc, score = (*cells, None, None, None)[:3]
+        if query is None or doc is None:
+            raise InvalidInput(
+                f"{path}:{line}: a judgement needs a query-id and a corpus-id, got {data[:80]!r}",
+                "query-id, corpus-id and score, with a tab between them",
+            )
         try:
             found.setdefault(str(query), {})[str(doc)] = float(1 if score is None else score)
         except (TypeError, ValueError):
