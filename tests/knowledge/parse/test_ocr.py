@@ -65,6 +65,13 @@ def test_what_is_no_picture_is_malformed() -> None:
     assert caught.value.reason == "malformed"
 
 
+def test_a_picture_that_takes_too_long_is_not_called_malformed() -> None:
+    require_tesseract()
+    with pytest.raises(ParseFailed, match="--force-reingest") as caught:
+        parse_bytes(png(), "a.png", ParseLimits(ocr_page_timeout_s=1e-6))
+    assert caught.value.reason == "timeout"
+
+
 def test_without_tesseract_a_picture_is_skipped_and_a_scanned_page_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     with pytest.raises(ParseFailed) as caught:

@@ -25,7 +25,7 @@ def parse_image(data: bytes, limits: ParseLimits) -> ParsedDocument:
     try:
         passages = ocr.read_passages(data, limits)
     except ocr.OcrFailed as error:
-        raise ParseFailed("malformed", str(error)) from None
+        raise ParseFailed("timeout" if isinstance(error, ocr.OcrTimedOut) else "malformed", str(error)) from None
     blocks = tuple(
         Block("paragraph", passage.text, region=passage.region) for passage in passages if has_words(passage.text)
     )

@@ -22,6 +22,10 @@ class OcrFailed(Exception):
     """Tesseract did not read a picture; the message says why."""
 
 
+class OcrTimedOut(OcrFailed):
+    """Tesseract was too slow, which may be the machine's fault and not the picture's."""
+
+
 class OcrParagraph(Struct, frozen=True):
     text: str
     region: tuple[int, int, int, int]
@@ -78,7 +82,8 @@ def _run(picture: bytes, limits: ParseLimits, layout: str) -> list[OcrParagraph]
             env={**os.environ, "OMP_THREAD_LIMIT": "1"},
         )
     except subprocess.TimeoutExpired:
-        raise OcrFailed(f"tesseract took longer than {limits.ocr_page_timeout_s:g} s") from None
+        limit_s = f"{limits.ocr_page_timeout_s:g} s"
+        raise OcrTimedOut(f"tesseract took longer than {limit_s}; kebab ingest --force-reingest tries again") from None
     except OSError as error:
         raise OcrFailed(f"tesseract does not run: {error.strerror}") from None
     if done.returncode != 0:
