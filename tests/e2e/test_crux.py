@@ -191,7 +191,7 @@ def test_the_bridge_loads_little_but_the_standard_library() -> None:
             assert heavy not in loaded
         ours = {name for name in loaded if name.startswith("dari.") and not name.startswith("dari.cli")}
         daemon = {f"dari.daemon.{name}" for name in ("paths", "unix_socket")}
-        pipe = {"dari.rpc", "dari.rpc.framing", "dari.version"}
+        pipe = {"dari.rpc", "dari.rpc.framing", "dari.rpc.plain_json", "dari.version"}
         assert ours == {"dari.daemon", "dari.home", "dari.terminal", "dari.terminal.paths", *daemon, *pipe}
 
 
