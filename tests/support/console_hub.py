@@ -13,7 +13,6 @@ import asyncio
 import json
 import os
 import re
-import select
 import shutil
 import signal
 import sys
@@ -26,7 +25,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from dari.daemon.lock import lock_holder
+from tests.support.daemon_homes import end_daemons
 from tests.support.real_clients import DARI
 
 Json = dict[str, Any]
@@ -257,29 +256,6 @@ def new_home() -> Iterator[Path]:
     finally:
         end_daemons(home)
         shutil.rmtree(home, ignore_errors=True)
-
-
-def end_daemons(home: Path) -> None:
-    """Those whose lock is below `home`, and wait for their ends."""
-    ending = []
-    # Not `rglob`, which fails where a daemon removes a folder at the same time.
-    locks = [Path(folder, name) for folder, _, names in os.walk(home) for name in names if name.endswith(".pid")]
-    for lock in locks:
-        pid = lock_holder(lock)
-        if pid is None:
-            continue
-        try:
-            ending.append((pid, os.pidfd_open(pid)))
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            continue
-    for pid, descriptor in ending:
-        try:
-            if not select.select([descriptor], [], [], STOP_S)[0]:
-                os.kill(pid, signal.SIGKILL)
-                select.select([descriptor], [], [], STOP_S)
-        finally:
-            os.close(descriptor)
 
 
 @asynccontextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from dari.daemon.lock import lock_holder
 from dari.proxy.daemon import CrabPaths
+from tests.support.daemon_homes import remove_home
 from tests.support.daemons import wait_until_unlocked
 from tests.support.waiting import until
 from tests.support.wire import ROOT, DemoProcess, HttpWire
@@ -32,7 +32,7 @@ def run_directory() -> Iterator[Path]:
         yield path
     finally:
         end_crabd(path)
-        shutil.rmtree(path)
+        remove_home(path)
 
 
 def crabd_pid(run_dir: Path) -> int | None:
