@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from dari.rpc.codec import (
+    MAX_MENDED_BYTES,
+    UNREADABLE,
     Message,
     decode_message,
     encode,
     error_message,
+    mend_surrogates,
     notification_message,
     request_message,
     result_message,
@@ -122,6 +125,13 @@ def test_requests_and_notifications_read_back_as_what_was_sent(
     shown = {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
     assert json.loads(notification_message(method, params)) == shown
     assert json.loads(request_message(request_id, method, params)) == {"id": request_id, **shown}
+
+
+def test_a_message_that_would_take_seconds_to_search_is_not_searched_for_halves_of_pairs() -> None:
+    text = b'{"x":"' + b"\\\\" * MAX_MENDED_BYTES + b"\\ud83d"
+    assert mend_surrogates(text) is text
+    with pytest.raises(UNREADABLE):
+        decode_message(text)
 
 
 @pytest.mark.parametrize(

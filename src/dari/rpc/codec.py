@@ -102,6 +102,9 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 EMPTY_PARAMS = Params()
 
+MAX_MENDED_BYTES = 128 * 1024
+"""A larger message is not searched for halves of pairs: 16 MB of backslashes would hold everybody up for seconds."""
+
 # Every escape in turn, so that a backslash which is itself escaped begins none; a lone half of a pair is group 1.
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 
@@ -119,7 +122,9 @@ def decode_message(data: bytes) -> Message:
 
 
 def mend_surrogates(data: bytes) -> bytes:
-    """JSON text with U+FFFD for each escape of a lone surrogate."""
+    """JSON text with U+FFFD for each escape of a lone surrogate; text above `MAX_MENDED_BYTES` as it is."""
+    if len(data) > MAX_MENDED_BYTES:
+        return data
     return _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], data)
 
 
