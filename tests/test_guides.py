@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,7 @@ async def test_the_shell_script_of_the_guide_gets_two_replies(tmp_path: Path) ->
     assert replies[2]["result"]["structuredContent"]["dari"]
 
 
+@cache
 def _tools() -> dict[str, Tool]:
     nowhere = Path(os.sep, "nowhere")
     return build(ServeSettings(token_path=nowhere / "token", socket_path=nowhere / "socket")).registry.tools
