@@ -47,7 +47,7 @@ MAX_HUB_BYTES = 1 << 40
 LOOK_S = 0.25
 MAX_LOOK_S = 4.0
 LOST = ("the hub ended during the call, which may have run", "look at what it did, then call again")
-"""What a call is told that was under way; a pipe names its own server."""
+"""The error of a call that was under way, with its hint; a pipe names its own server."""
 QUICK_S = 2.0
 MAX_QUICK_LOSSES = 3
 """After so many connections in a row that ended at once, only a request of the client starts a hub again."""

@@ -90,7 +90,7 @@ async def run(program: str, argv: list[str], console: Console, bridge: Bridge, a
     except Exception as error:
         if (refused := from_os_error(error)) is not None:
             show_error(refused, console)
-            # The tool has answered: that its answer cannot be printed is no failure of the tool.
+            # The tool has answered and did not fail; only its answer could not be printed.
             return OTHER if getattr(error, "filename", "") == STDOUT_NAME else exit_code(refused)
         if "--log" in argv:
             console.err(escape_hidden("".join(traceback.format_exception(error))))

@@ -45,7 +45,7 @@ def watch(
         try:
             with open_writer(settings, LOCK_WAIT_S) as writer:
                 report = IngestRun(writer, scopes, listener=listener, cancelled=stopped).run()
-            on_report(report)  # the lock is free again: whoever hears of it may make vectors
+            on_report(report)  # the lock is free again: the listener may make vectors
         except DariError as error:
             on_error(error)
 
