@@ -180,6 +180,11 @@ class Server:
         for tell in self.on_access_end:
             tell(grant)
 
+    def on_sessions_end(self, end: Callable[[Callable[[str], bool]], None]) -> None:
+        """Call `end` with what tells the keys of the sessions that have ended, whenever some have."""
+        self.on_session_end.append(lambda session: end(lambda key: key == session.key))
+        self.on_access_end.append(lambda grant: end(grant.has_session_key))
+
     def unwatch_all(self, session: Session) -> None:
         """The session hears of no resource any more."""
         for uri in session.subscriptions:

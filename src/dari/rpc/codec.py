@@ -7,6 +7,7 @@ what MCP methods take. A tool's `arguments` stay raw until the tool's own type r
 from __future__ import annotations
 
 import re
+from codecs import getincrementaldecoder
 from typing import Any
 
 import msgspec
@@ -105,6 +106,8 @@ EMPTY_PARAMS = Params()
 MAX_MENDED_BYTES = 128 * 1024
 """A larger message is not searched for halves of pairs: 16 MB of backslashes would hold everybody up for seconds."""
 
+_CHUNK_BYTES = 1 << 20
+
 # Every escape in turn, so that a backslash which is itself escaped begins none; a lone half of a pair is group 1.
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 
@@ -112,6 +115,7 @@ _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..
 def decode_message(data: bytes) -> Message:
     """The message. Half of an emoji, as a program leaves it that cuts text by UTF-16 units, becomes U+FFFD: a reply
     without the request's id, which is all that a parse error can give, would let its client wait for ever."""
+    data = single_line(data)
     try:
         return _decode_message(data)
     except UNREADABLE:
@@ -121,11 +125,46 @@ def decode_message(data: bytes) -> Message:
         return _decode_message(mended)
 
 
+def single_line(data: bytes) -> bytes:
+    """JSON text without line ends between its tokens. What we leave raw goes on as part of a line, an event or a
+    record, and a value that stands on a line of its own would be a message there: a call that nobody approved."""
+    if data.find(b"\n", 0, -1) < 0 and b"\r" not in data:
+        return data
+    return data.replace(b"\r", b" ").replace(b"\n", b" ")
+
+
 def mend_surrogates(data: bytes) -> bytes:
     """JSON text with U+FFFD for each escape of a lone surrogate; text above `MAX_MENDED_BYTES` as it is."""
     if len(data) > MAX_MENDED_BYTES:
         return data
     return _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], data)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether the bytes are UTF-8. Decoders do not look at what they leave raw, and it would reach somebody else."""
+    if data.isascii():
+        return True
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        for at in range(0, len(data), _CHUNK_BYTES):  # a text as a whole may take four times as much
+            decoder.decode(data[at : at + _CHUNK_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def decode_sloppy(data: bytes) -> Any:
+    """What JSON text of a careless program means: `NaN` and `Infinity` (null here), control characters and halves of
+    pairs in a string, a byte order mark. None where it means nothing, or is long."""
+    import json
+
+    if len(data) > MAX_MENDED_BYTES:
+        return None
+    try:
+        return json.loads(mend_surrogates(data), strict=False, parse_constant=lambda name: None)
+    except (ValueError, RecursionError):
+        return None
 
 
 def result_message(request_id: RequestId, result: bytes) -> bytes:

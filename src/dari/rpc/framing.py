@@ -55,6 +55,8 @@ class Framing:
         if b"\n" not in data:
             self._keep(data)
             return []
+        if not self._buffer and not self._skipping and data.find(b"\n") == len(data) - 1 <= self._most_bytes:
+            return [line] if (line := data[:-1]).strip() else []  # one whole line, as most reads have
         first, *middle, last = data.split(b"\n")
         messages: list[bytes | None] = []
         if self._skipping:

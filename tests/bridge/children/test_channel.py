@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 import uvloop
+from msgspec import Raw
 
 from dari.bridge.children import channel as channel_module
 from dari.bridge.children.channel import SupervisedChannel
 from dari.errors import DariError, Failed, TimedOut, Unavailable
 from dari.mcp.client import Client
+from dari.mcp.client import lines as lines_module
 from dari.process.child import ChildSpec
 from dari.process.children import Children
 from tests.support.child_servers import server
@@ -43,11 +45,29 @@ async def test_a_line_of_twenty_megabytes_is_one_message() -> None:
     assert len(result.text) == 20_000_000
 
 
+async def test_arguments_with_line_ends_are_one_message() -> None:
+    async with talking_to(server("text(message, str(message['params']['arguments']))")) as (client, _):
+        result = await client.call_tool("x", Raw(b'{\n"a":\r\n1\n}'))
+    assert result.text == "{'a': 1}"
+
+
 async def test_a_line_above_the_limit_fails_its_own_call_only() -> None:
     async with talking_to(server("text(message, 'x' * int(name))"), most_bytes=100_000) as (client, _):
         with pytest.raises(Failed, match="100000"):
             await client.call_tool("200000")
         assert (await client.call_tool("3")).text == "xxx"
+
+
+async def test_a_child_whose_line_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it takes a processor of ours for as long as it writes."""
+    monkeypatch.setattr(lines_module, "MAX_SKIPPED_BYTES", 300_000)
+    endless = "while True: sys.stdout.write('x' * 65536)"
+    async with talking_to(server(endless, name="endless"), most_bytes=100_000) as (client, channel):
+        assert channel.child is not None
+        mark = channel.child.tag
+        with pytest.raises(Failed, match="without the end of a line"):
+            await client.call_tool("x")
+    assert left_of(mark.as_dict()) == []
 
 
 async def test_noise_on_stdout_is_passed_over_and_reported() -> None:

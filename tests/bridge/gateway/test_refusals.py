@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dari.bridge.gateway.selection import ServerSelection
 from tests.support.gateway import called, dead, house, lab, replied, text_of, written
 from tests.support.mcp_server import request
 from tests.support.wire import Json, MemoryWire, initialize, stateless
@@ -79,12 +81,61 @@ async def test_a_tool_that_the_profile_filters_is_denied_and_an_unknown_one_unkn
         assert "unknown tool" in (await replied(home.wire, called("lab__no_such_tool")))["error"]["message"]
 
 
+async def test_an_argument_on_a_line_of_its_own_is_no_call_of_its_own(tmp_path: Path) -> None:
+    """It would go past the profile, the person who is asked, and the audit log; HTTP takes a body of many lines."""
+    call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"lab__greet","arguments":{"a":%b}}}'
+    async with house(tmp_path, lab(tools={"deny": ["die"]})) as home:
+        await home.names()
+        await home.agree()
+        for end in (b"\n", b"\r", b"\r\n"):
+            inner = end + json.dumps(request("tools/call", 999, name="die")).encode() + end
+            home.server.receive(call % inner, home.wire)
+            assert text_of(await home.next()) == "hello"
+
+
 async def test_a_tool_of_a_server_that_does_not_start_has_its_error(tmp_path: Path) -> None:
     async with house(tmp_path, dead()) as home:
         await home.names()
         await home.agree()
         reply = await replied(home.wire, called("dead__anything"))
         assert code_of(reply) == "unavailable" and "dead" in text_of(reply)
+
+
+@pytest.mark.parametrize("mode", ["full", "search"])
+@pytest.mark.parametrize(
+    ("fields", "code", "said"),
+    [
+        ({"env": {"KEY": "${LAB_KEY_THAT_IS_NOT_SET}"}}, "invalid_input", "LAB_KEY_THAT_IS_NOT_SET"),
+        ({"enabled": False}, "conflict", "disabled"),
+        ({"command": 7}, "invalid_input", "command"),
+    ],
+)
+async def test_a_tool_of_a_server_that_cannot_be_used_has_the_reason(
+    tmp_path: Path, fields: Json, code: str, said: str, mode: str
+) -> None:
+    async with house(tmp_path, {**lab(), **fields}, gateway={"mode": mode}) as home:
+        await home.agree()
+        call = called("lab__greet") if mode == "full" else called("call_tool", name="lab__greet", arguments={})
+        reply = await replied(home.wire, call)
+        assert code_of(reply) == code and said in text_of(reply)
+        assert "unknown tool" in str(await replied(home.wire, called("other__greet")))
+
+
+async def test_a_server_alone_that_cannot_be_used_says_why_for_every_name(tmp_path: Path) -> None:
+    alone = ServerSelection(server="lab")
+    async with house(tmp_path, lab(env={"KEY": "${LAB_KEY_THAT_IS_NOT_SET}"}), choice=alone) as home:
+        await home.agree()
+        reply = await replied(home.wire, called("greet"))
+        assert code_of(reply) == "invalid_input" and "LAB_KEY_THAT_IS_NOT_SET" in text_of(reply)
+
+
+async def test_a_server_is_used_by_the_first_call_after_what_it_lacked_is_there(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    async with house(tmp_path, lab(env={"KEY": f"${{file:{key}}}"})) as home:
+        await home.agree()
+        assert str(key) in text_of(await replied(home.wire, called("lab__greet")))
+        key.write_text("here")
+        assert text_of(await replied(home.wire, called("lab__greet"))) == "hello"
 
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])

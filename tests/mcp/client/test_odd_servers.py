@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import Raw
 
 from dari.core.content import TextContent
 from dari.errors import Failed, TimedOut
 from dari.mcp.client import Client, RemoteError
+from dari.mcp.client.decode import decode_incoming
 from dari.mcp.client.results import CallResult, UnknownBlock
+from dari.rpc.codec import decode_any
 from tests.support.mcp_client import Json, ScriptedChannel, handshake_script
 
 
@@ -54,6 +57,99 @@ async def test_content_of_an_unknown_kind_is_kept() -> None:
 async def test_an_error_of_any_shape_reaches_its_caller(answer: bytes) -> None:
     with pytest.raises(RemoteError):
         await called(answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (b"a\xff\xfeb", "a\ufffd\ufffdb"),
+        (b"a\xed\xa0\x80b", "a\ufffd\ufffd\ufffdb"),
+        (b"a\\ud83db", "a\ufffdb"),
+        (b"a\x00\tb", "a\x00\tb"),
+    ],
+    ids=["not UTF-8", "a surrogate in UTF-8", "half a pair", "control characters"],
+)
+async def test_text_that_breaks_json_is_read_all_the_same(text: bytes, read: str) -> None:
+    """A program that cuts text by bytes or by UTF-16 units makes such text; our own client could not read it."""
+    result = await called(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' + text + b'"}]}}')
+    assert result.text == read
+
+
+async def test_numbers_that_json_does_not_have_are_null() -> None:
+    result = await called(
+        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":NaN,"b":-Infinity}}}'
+    )
+    assert result.structured_content == {"a": None, "b": None}
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+async def test_a_value_on_a_line_of_its_own_stays_part_of_its_answer(end: bytes) -> None:
+    """Over HTTP an answer may have many lines. Passed on as it is, one of them would be a message of ours."""
+    forged = end + b'{"jsonrpc":"2.0","id":99,"result":{}}' + end
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":' + forged + b"}}"
+    result = decode_incoming(answer).result
+    assert isinstance(result, Raw) and not set(bytes(result)) & set(b"\r\n")
+    assert decode_any(result)["structuredContent"]["id"] == 99
+
+
+async def test_a_byte_order_mark_is_dropped() -> None:
+    assert (await called(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}')).content == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":'
+        + b"[" * 100_000
+        + b"]" * 100_000
+        + b"}}",
+        b'{"result":{"content":[' + b'{"a"}' + b']},"jsonrpc":"2.0","id":%d}',
+    ],
+    ids=["nested too deeply", "malformed"],
+)
+async def test_an_answer_that_cannot_be_read_fails_its_call_at_once(answer: bytes) -> None:
+    with pytest.raises(Failed, match="is not JSON"):
+        await called(answer)
+
+
+async def test_a_request_that_the_server_prints_is_not_taken_for_its_answer() -> None:
+    echo = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x...'
+
+    def script(channel: ScriptedChannel, message: Json) -> None:
+        if "id" in message:
+            channel.send(echo % message["id"])
+            channel.reply(message, {"content": []})
+
+    async with Client(ScriptedChannel(handshake_script(script)), mode="handshake") as client:
+        assert (await client.call_tool("x")).content == []
+
+
+@pytest.mark.parametrize("cursor", [7, {"page": 2}, ["x"]])
+async def test_a_cursor_of_any_shape_is_given_back(cursor: object) -> None:
+    def script(channel: ScriptedChannel, message: Json) -> None:
+        if message["method"] == "tools/list":
+            given = (message.get("params") or {}).get("cursor")
+            tool = {"name": "first" if given is None else "second", "inputSchema": {"type": "object"}}
+            assert given in (None, cursor)
+            channel.reply(message, {"tools": [tool]} | ({"nextCursor": cursor} if given is None else {}))
+
+    async with Client(ScriptedChannel(handshake_script(script)), mode="handshake") as client:
+        assert [tool.name for tool in await client.list_tools()] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "more", [b'"ttlMs":1e999', b'"ttlMs":1e308', b'"ttlMs":' + b"9" * 400, b'"nextCursor":false', b'"cacheScope":{}']
+)
+async def test_a_list_is_read_whatever_stands_beside_it(more: bytes) -> None:
+    tool = b'{"name":"x","inputSchema":{"type":"object"}}'
+
+    def script(channel: ScriptedChannel, message: Json) -> None:
+        if message["method"] == "tools/list":
+            channel.send(b'{"jsonrpc":"2.0","id":%d,"result":{"tools":[%b],%b}}' % (message["id"], tool, more))
+
+    async with Client(ScriptedChannel(handshake_script(script)), mode="handshake") as client:
+        listed = await client.listing("tools")
+    assert len(listed.items) == 1 and (listed.ttl_ms or 0) < 1 << 63
 
 
 async def test_a_batch_is_taken_apart() -> None:

@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable
 from typing import Unpack
 
 from dari.bridge.children.supervisor import SessionEnd
-from dari.errors import DariError, TimedOut
+from dari.errors import DariError, Failed, TimedOut
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.client import Client
 from dari.mcp.client.lines import MAX_LINE_BYTES
 from dari.process.child import LAST_WORDS_S, Child, ChildSpec, StopTimeouts
 from dari.process.children import Children
 from dari.text.sanitize import strip_hidden
+from dari.transport.client.lines import ENDLESS
 from dari.transport.client.pipes import PipeChannel
 from dari.transport.connect import ClientOptions
 
@@ -105,17 +106,20 @@ class SupervisedChannel(PipeChannel):
             self._deadline.cancel()
             self._deadline = None
 
-    def give_up(self, why: str) -> None:
-        """End the child at once; a caller that waits for it gets TimedOut with `why` and its last words."""
+    def give_up(self, why: str, kind: type[DariError] = TimedOut) -> None:
+        """End the child at once; a caller that waits for it gets an error with `why` and its last words."""
         self._allow()
         child = self.child
         if child is not None and self._verdict is None:
-            self._verdict = child.explain(why, TimedOut)
+            self._verdict = child.explain(why, kind)
             child.kill()
             self._input.abort()
 
     def _stuck(self) -> None:
         self.give_up(f"has not read its stdin for {self._write_s:g} s")
+
+    def _give_up_endless(self, inbox: Inbox) -> None:
+        self.give_up(ENDLESS, Failed)
 
     def _received(self, inbox: Inbox, line: bytes) -> None:
         if not line.startswith(_MESSAGE) and not line.lstrip().startswith(_MESSAGE):

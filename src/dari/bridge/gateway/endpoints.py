@@ -16,7 +16,6 @@ from dari.core.audit.writer import RecordWriter
 from dari.core.registry import Registry
 from dari.errors import DariError
 from dari.mcp.server import Info, Server
-from dari.mcp.session import Session
 from dari.version import VERSION
 
 AddBuiltIns = Callable[[Registry], None]
@@ -65,8 +64,7 @@ class GatewayEndpoint:
         shown = search_registry(self.full) if meant.mode == "search" else self.full
         shown.call_log = options.call_log
         self.server = Server(shown, options.info, instructions=options.instructions, strict=options.is_strict)
-        self.server.on_session_end.append(self._session_ended)
-        self.server.on_access_end.append(lambda grant: self._sessions_ended(grant.has_session_key))
+        self.server.on_sessions_end(self._sessions_ended)
         self.gateway.on_log.append(self.server.log_to_sessions)
 
     def start(self) -> None:
@@ -77,9 +75,6 @@ class GatewayEndpoint:
         await self.gateway.close()
         self.full.close()
         await asyncio.gather(*self._ending, return_exceptions=True)
-
-    def _session_ended(self, session: Session) -> None:
-        self._sessions_ended(lambda key: key == session.key)
 
     def _sessions_ended(self, has_ended: Callable[[str], bool]) -> None:
         if self._approvals is not None:

@@ -14,10 +14,10 @@ from typing import Any
 from dari.bridge.children.start_queue import Priority
 from dari.bridge.config.built_in import is_code_tools
 from dari.bridge.config.catalog import Catalog
-from dari.bridge.config.profile import PrefixRule
+from dari.bridge.config.profile import PrefixRule, Profile
 from dari.bridge.config.reload import POLL_INTERVAL_S, ConfigWatcher
 from dari.bridge.gateway.forward import CallForwarder
-from dari.bridge.gateway.mounted_server import MountedServer, Names
+from dari.bridge.gateway.mounted_server import MountedServer, Names, failing_tool
 from dari.bridge.gateway.resource_subscriptions import ResourceSubscriptions, make_unique_uris
 from dari.bridge.gateway.selection import Naming, expose, fit, is_selected
 from dari.bridge.upstream.upstream import Upstream
@@ -153,6 +153,7 @@ class Gateway:
         self._view = view
         self._registry = registry
         self._servers = servers
+        self._patterns: Sequence[str] = ()
         self._separator = "__"
         self._prefix: PrefixRule = "always"
         self._is_alone = is_alone
@@ -210,13 +211,8 @@ class Gateway:
         """Read the profiles again: add new servers, replace changed ones, remove missing ones."""
         upstreams = {one.id: one for one in self._view.upstreams()}
         catalog = self._catalog = self._view.catalog()
-        patterns = self._servers(catalog) if callable(self._servers) else self._servers
-        wanted = {
-            id: one
-            for id, one in upstreams.items()
-            # The hub has the code tools as its own: a profile of the same server would list them twice.
-            if is_selected(id, patterns) and not (self._has_code_tools and is_code_tools(one.profile))
-        }
+        self._patterns = self._servers(catalog) if callable(self._servers) else self._servers
+        wanted = {id: one for id, one in upstreams.items() if self._is_wanted(id, one.profile)}
         for id, mount in list(self._mounts.items()):
             if wanted.get(id) is not mount.upstream:
                 self._unmount(mount)
@@ -280,6 +276,11 @@ class Gateway:
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, MAX_RETRY_S)
 
+    def _is_wanted(self, id: str, profile: Profile | None) -> bool:
+        # The hub has the code tools as its own: a profile of the same server would list them twice.
+        is_ours = self._has_code_tools and profile is not None and is_code_tools(profile)
+        return is_selected(id, self._patterns) and not is_ours
+
     def _is_mounted(self, upstream: Upstream) -> bool:
         mount = self._mounts.get(upstream.id)
         return mount is not None and mount.upstream is upstream
@@ -328,7 +329,7 @@ class Gateway:
         if found is None and self._view.catalog() is not self._catalog:
             self.reload()
             found = self._registry.tools.get(name) or self._unlisted_tool(name)
-        return found
+        return found or self._unusable_tool(name)
 
     def _unlisted_tool(self, name: str) -> Tool | None:
         naming = self._naming(len(self._mounts))
@@ -338,11 +339,27 @@ class Gateway:
             found = next((one for one, shown in exposed.items() if shown == name), None)
             if found is None and naming == "prefixed" and mount.upstream.known_tools() is None:
                 # Nothing is known of this server: whatever has its name in front is tried, or has its error.
-                prefix = fit(f"{mount.id}{self._separator}")
+                prefix = self._prefix_of(mount.id)
                 found = name.removeprefix(prefix) if name.startswith(prefix) else None
             if found is not None:
                 return mount.unlisted_tool(found, name)
         return None
+
+    def _unusable_tool(self, name: str) -> Tool | None:
+        """A tool of a server that stands in the files and is not mounted: its call has the reason."""
+        for listed in self._view.catalog().listed:
+            is_meant = self._is_wanted(listed.id, listed.profile) and listed.id not in self._mounts
+            if is_meant and (self._is_alone or name.startswith(self._prefix_of(listed.id))):
+                try:
+                    self._view.upstream(listed.id)
+                except DariError as error:
+                    return failing_tool(listed.id, name, error)
+                self.reload()  # what it lacked, a secret in the keychain, say, is there now
+                return self._registry.tools.get(name) or self._unlisted_tool(name)
+        return None
+
+    def _prefix_of(self, id: str) -> str:
+        return fit(f"{id}{self._separator}")
 
     def _own_names(self) -> tuple[set[str], set[str], set[str]]:
         registry = self._registry

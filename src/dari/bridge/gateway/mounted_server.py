@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Raw
+
 from dari.bridge.gateway.caller_context import MAX_ABOUT_CHARS, prompt_arguments, read_header_params
 from dari.bridge.gateway.forward import CallForwarder
 from dari.bridge.schemas.checker import SchemaWorker
@@ -18,6 +20,7 @@ from dari.core.registry import Offer
 from dari.core.resource import Resource, ResourceTemplate, literal_prefix
 from dari.core.scopes import CONTROL
 from dari.core.tool import INNER_LIMITS_ONLY, Tool
+from dari.errors import DariError
 from dari.text.sanitize import sanitize_for_model
 
 Names = dict[str, str]
@@ -151,3 +154,12 @@ class MountedServer:
         return ResourceTemplate(
             shown_template, name if isinstance(name, str) else own, read, shown=shown, relay_completion=complete
         )
+
+
+def failing_tool(server: str, name: str, error: DariError) -> Tool:
+    """A tool of a server that cannot be used; its call has the error."""
+
+    async def run(arguments: bytes | Raw, context: Context, /) -> RawResult:
+        raise error
+
+    return Tool(name, "", CONTROL, {"type": "object"}, None, {}, run, server=server)

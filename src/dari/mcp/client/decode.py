@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dari.errors import Failed
 from dari.mcp.client.errors import RemoteError
-from dari.rpc.codec import UNREADABLE, ErrorObject, decode_any, encode
+from dari.rpc.codec import UNREADABLE, ErrorObject, decode_any, encode, single_line
 from dari.struct_types import ready
 
 T = TypeVar("T")
@@ -26,8 +26,12 @@ class Incoming(Struct):
     error: ErrorObject | None | UnsetType = UNSET
 
 
-decode_incoming = msgspec.json.Decoder(ready(Incoming)).decode
+_decode_incoming = msgspec.json.Decoder(ready(Incoming)).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def decode_incoming(message: bytes) -> Incoming:
+    return _decode_incoming(single_line(message))
 
 
 def read(raw: bytes | Raw, wanted: type[T], what: str) -> T:

@@ -7,6 +7,8 @@ import re
 from msgspec import Struct
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_SKIPPED_BYTES = 4 * MAX_LINE_BYTES
+"""Of one line: what writes on after that never ends it, and reading it would take a processor for as long."""
 _KEPT_BYTES = 512
 # Most servers write the id near one end of a message: Python's first, TypeScript's last.
 _ID_AT_START = re.compile(rb'\A\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\b')
@@ -22,9 +24,16 @@ class TooLong(Struct, frozen=True):
 
     @property
     def request_id(self) -> int | None:
-        """The id it answers, where one end shows it."""
-        found = _ID_AT_START.search(self.head) or _ID_AT_END.search(self.tail)
-        return None if found is None else int(found[1])
+        return find_request_id(self.head + self.tail)
+
+
+def find_request_id(answer: bytes) -> int | None:
+    """The id that an answer has which cannot be read as a whole, where one end shows it."""
+    head = answer[:_KEPT_BYTES]
+    if b'"method"' in head:
+        return None  # a server that prints what it is asked
+    found = _ID_AT_START.search(head) or _ID_AT_END.search(answer[-_KEPT_BYTES:])
+    return None if found is None else int(found[1])
 
 
 class Lines:
@@ -51,6 +60,11 @@ class Lines:
             lines.append(self._take())
         self._keep(last)
         return [line for line in lines if isinstance(line, TooLong) or (line and not line.isspace())]
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the line that is being read is past every use."""
+        return self._skipped_bytes > MAX_SKIPPED_BYTES
 
     def _keep(self, data: bytes) -> None:
         self._buffer += data

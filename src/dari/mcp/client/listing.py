@@ -14,7 +14,7 @@ from dari.mcp.client.decode import decode_members, read
 from dari.mcp.client.errors import RemoteError
 from dari.mcp.client.results import ListResult, RemoteTool
 from dari.mcp.client.versions import parameter_headers
-from dari.rpc.codec import METHOD_NOT_FOUND, UNREADABLE, decode_any, encode
+from dari.rpc.codec import METHOD_NOT_FOUND, UNREADABLE, decode_any
 
 Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
 Ask = Callable[[str, bytes], Awaitable[Raw]]
@@ -28,8 +28,10 @@ METHODS: dict[Kind, str] = {
 MAX_PAGES = 1000
 MAX_ITEMS = 10_000
 MAX_BYTES = 32 * 1024 * 1024
+MAX_TTL_MS = 1 << 53
 MAX_COMMAS = 500_000
 """On one page: an array has at most one item more than commas, and to count them costs nothing."""
+_REPORT = "report it to the server's author"
 _log = logging.getLogger("dari.mcp.client")
 
 
@@ -39,12 +41,13 @@ async def fetch_list(kind: Kind, ask: Ask) -> ListResult:
     items: list[Raw] = []
     ttls_ms: list[int] = []
     scope: str | None = None
-    cursors: set[str] = set()
-    cursor = ""
+    cursors: set[bytes] = set()
+    cursor = b""
+    """As the server wrote it: some give a number."""
     size_bytes = 0
     while True:
         try:
-            page = await ask(method, encode({"cursor": cursor}) if cursor else b"{}")
+            page = await ask(method, b'{"cursor":%b}' % cursor if cursor else b"{}")
         except RemoteError as error:
             if error.remote_code == METHOD_NOT_FOUND and not cursor:
                 return ListResult([])
@@ -58,12 +61,13 @@ async def fetch_list(kind: Kind, ask: Ask) -> ListResult:
             raise _too_much(method, f"{len(items):,} items")
         ttl_ms, scope = _value(members, "ttlMs"), _value(members, "cacheScope") or scope
         if isinstance(ttl_ms, int | float):
-            ttls_ms.append(max(0, int(ttl_ms)))
-        cursor = _value(members, "nextCursor") or ""
+            ttls_ms.append(min(max(0, int(ttl_ms)), MAX_TTL_MS))
+        cursor = bytes(members["nextCursor"]) if _value(members, "nextCursor") else b""
         if not cursor:
             return ListResult(items, min(ttls_ms) if ttls_ms else None, scope)
         if cursor in cursors or len(cursors) >= MAX_PAGES:
-            raise Failed(f"{method} never ends: cursor {cursor[:40]!r} came twice or after {MAX_PAGES} pages")
+            shown = cursor[:40].decode("utf-8", "replace")
+            raise Failed(f"{method} never ends: cursor {shown} came twice or after {MAX_PAGES} pages", _REPORT)
         cursors.add(cursor)
 
 
@@ -107,8 +111,11 @@ def _members(page: Raw, method: str) -> dict[str, Raw]:
     try:
         return decode_members(page)
     except UNREADABLE as error:
-        raise Failed(f"the server's answer to {method} must be an object: {error}") from None
+        raise Failed(f"the server's answer to {method} must be an object: {error}", _REPORT) from None
 
 
 def _value(members: dict[str, Raw], key: str) -> Any:
-    return decode_any(members[key]) if key in members else None
+    try:
+        return decode_any(members[key]) if key in members else None
+    except UNREADABLE:  # a number that no type holds
+        return None

@@ -17,9 +17,18 @@ from dari.mcp.client.channel import Channel
 from dari.mcp.client.decode import Incoming, decode_incoming, read, read_error
 from dari.mcp.client.errors import copy_error
 from dari.mcp.client.events import Feed, read_event, subscription_of
+from dari.mcp.client.lines import find_request_id
 from dari.mcp.client.pending import FOREVER, OnNotice, OnProgress, PendingCall, PendingCalls
 from dari.mcp.client.versions import Era, HandshakeEnvelope
-from dari.rpc.codec import UNREADABLE, decode_any, decode_batch, encode, notification_message
+from dari.rpc.codec import (
+    UNREADABLE,
+    decode_any,
+    decode_batch,
+    decode_sloppy,
+    encode,
+    is_utf8,
+    notification_message,
+)
 
 _MAX_NOISE_LINES = 20
 _log = logging.getLogger("dari.mcp.client")
@@ -126,6 +135,9 @@ class MessageMultiplexer:
         except UNREADABLE:
             self._receive_odd(message)
             return
+        if not is_utf8(message):  # our own client could not read it, and every other call with it
+            self.receive(message.decode("utf-8", "replace").encode())
+            return
         if incoming.method is UNSET:
             self._answered(incoming)
         elif incoming.id is UNSET:
@@ -220,15 +232,20 @@ class MessageMultiplexer:
                 return
             members = decode_any(message)
         except UNREADABLE:
-            members = None
-        call = self._calls.waiting(members.get("id")) if isinstance(members, dict) else None
+            members = decode_sloppy(message)
+            if isinstance(members, dict):
+                self.receive(encode(members))
+                return
+        request_id = members.get("id") if isinstance(members, dict) else find_request_id(message)
+        call = self._calls.waiting(request_id)
         if call is None:
             text = message[:500].decode("utf-8", "replace")
             self.noise.append("".join(c for c in text if c.isprintable()).strip())
             _log.debug("transport=client event=noise %r", message[:200])
         else:
             error = members.get("error") if isinstance(members, dict) else None
-            broken = Failed(f"the server's answer to {call.method} breaks JSON-RPC", "report it to its author")
+            what = "breaks JSON-RPC" if isinstance(members, dict) else "is not JSON"
+            broken = Failed(f"the server's answer to {call.method} {what}", "report it to its author")
             call.future.set_exception(broken if error is None else read_error(error))
 
     # The end of a wait.
@@ -242,7 +259,8 @@ class MessageMultiplexer:
 
     def _expire(self, request_id: int, call: PendingCall) -> None:
         message = f"{call.method} took longer than {call.timeout_s:g} s"
-        call.future.set_exception(TimedOut(message, "allow more time, or ask for less at once"))
+        odd = "; its stdout has lines that are not MCP messages" if self.noise else ""
+        call.future.set_exception(TimedOut(message, f"allow more time, or ask for less at once{odd}"))
         self._give_up(request_id, "the time limit passed")
 
     def _give_up(self, request_id: int, reason: str) -> None:

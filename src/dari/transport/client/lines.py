@@ -11,7 +11,10 @@ from dari.core.slices import Sliced
 from dari.daemon.unix_socket import connect_unix
 from dari.errors import Failed, TimedOut, Unavailable
 from dari.mcp.client.channel import Inbox
-from dari.mcp.client.lines import MAX_LINE_BYTES, Lines, TooLong
+from dari.mcp.client.lines import MAX_LINE_BYTES, MAX_SKIPPED_BYTES, Lines, TooLong
+from dari.rpc.codec import single_line
+
+ENDLESS = f"has written {MAX_SKIPPED_BYTES:,} bytes without the end of a line"
 
 
 class LineWriter(Protocol):
@@ -45,7 +48,7 @@ class LineChannel(asyncio.Protocol):
 
     def ask(self, request_id: int, message: bytes, headers: bytes) -> None:
         # Nothing else is under way, so nothing else is likely to leave in this turn: do not wait for its end.
-        writer = self._writer
+        writer, message = self._writer, single_line(message)  # arguments may come from a file, indented
         if not self._unanswered and not self._outgoing and writer is not None and not writer.is_closing():
             writer.write(message + b"\n")
         else:
@@ -80,6 +83,9 @@ class LineChannel(asyncio.Protocol):
         lines = self._lines.feed(data)
         self._unanswered = max(0, self._unanswered - len(lines))
         self._sliced.take(lines)
+        if self._lines.is_endless:
+            self._pause_reading()
+            self._give_up_endless(inbox)
 
     def _handle(self, line: bytes | TooLong) -> None:
         inbox = self.inbox
@@ -89,6 +95,9 @@ class LineChannel(asyncio.Protocol):
             self._refuse(inbox, line)
         else:
             self._received(inbox, line)
+
+    def _give_up_endless(self, inbox: Inbox) -> None:
+        inbox.lost(Failed(f"the server {ENDLESS}", "report it to its author"))
 
     def _pause_reading(self) -> None:
         if self._reader is not None and not self._reader.is_closing():
@@ -122,7 +131,7 @@ class LineChannel(asyncio.Protocol):
     def _send(self, message: bytes) -> None:
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
-        self._outgoing.append(message)
+        self._outgoing.append(single_line(message))
 
     def _flush(self) -> None:
         writer = self._writer
