@@ -81,7 +81,9 @@ def build(settings: ServeSettings, call_log: RecordWriter | None = None, cwd: Pa
     registry = Registry()
     registry.call_log = None if call_log is None else lambda: call_log
     Toolkits(settings).add_to(registry, cwd=cwd)
-    return _make_server(registry, is_strict=settings.protocol == "strict")
+    server = _make_server(registry, is_strict=settings.protocol == "strict")
+    _report_ended_sessions(server)
+    return server
 
 
 def empty_server(settings: ServeSettings) -> Server:
@@ -175,6 +177,7 @@ def servers_for_clients(
             registry.call_log = lambda: bridge.audit
             add_built_ins(registry)
             server = _make_server(registry, is_strict=is_strict)
+            server.on_sessions_end(bridge.approvals.end_sessions)
             bridge.client_servers.add(server)
             try:
                 yield server
@@ -258,6 +261,16 @@ class Toolkits:
 def _make_server(registry: Registry, *, is_strict: bool) -> Server:
     info = Info(name="dari", version=VERSION, title="Dari")
     return Server(registry, info, instructions=INSTRUCTIONS, strict=is_strict)
+
+
+def _report_ended_sessions(server: Server) -> None:
+    """The queue is the hub's, and this is another process: have it forget what it approved for sessions that end."""
+    from dari.core.approval_service import EndedSessions
+    from dari.core.hub_client import hub_approvals
+
+    ended = EndedSessions(hub_approvals(starts=False))
+    server.on_session_end.append(lambda session: ended.report(session.key))
+    server.on_access_end.append(lambda grant: ended.report(grant.session_key(""), is_prefix=True))
 
 
 def build_crab(

@@ -19,9 +19,10 @@ class Asker:
 
     def __init__(self, **more: Any) -> None:
         self.clock = FakeClock()
+        self.slept_s = 0.0
         self.told: list[ApprovalEvent] = []
         self.approvals = ApprovalQueue(
-            redact=lambda value: {"redacted": True}, clock=self.clock, now=lambda: self.clock.now, **more
+            redact=lambda value: {"redacted": True}, clock=self.clock, now=lambda: self.clock.now + self.slept_s, **more
         )
         self.approvals.subscribe(self.told.append)
 
@@ -186,6 +187,35 @@ async def test_an_approval_for_a_session_is_good_only_in_the_process_that_asked(
     for pid in (0, 8):  # another process that gives the same name for its session
         with pytest.raises(NeedsApproval):
             await asker.ask({"path": "/other"}, pid=pid, wait_s=0)
+
+
+async def test_a_session_ends_in_the_process_that_has_it_and_in_no_other() -> None:
+    asker = Asker()
+    for pid in (0, 7, 8):
+        task, question = await asker.asked(pid=pid)
+        asker.approvals.approve(question.id, by="ann", for_session=True)
+        await task
+    asker.approvals.end_sessions(lambda session: session == "s1", 7)
+    assert [asker.approvals.is_granted("s1", "fs", "delete", pid) for pid in (0, 7, 8)] == [True, False, True]
+    asker.approvals.end_sessions(lambda session: session == "s1")
+    assert [asker.approvals.is_granted("s1", "fs", "delete", pid) for pid in (0, 7, 8)] == [False, False, True]
+
+
+async def test_an_approval_that_a_sleeping_machine_slept_through_has_expired() -> None:
+    """Timers do not run meanwhile, the time of day does."""
+    asker = Asker(long_wait_s=10)
+    for is_answered in (False, True):
+        task, question = await asker.asked(wait_s=0)
+        await asyncio.gather(task, return_exceptions=True)
+        if is_answered:
+            asker.approvals.approve(question.id, by="ann")
+        asker.slept_s += 3600
+        with pytest.raises(Conflict):
+            asker.approvals.approve(question.id, by="ann")
+        with pytest.raises(NeedsApproval) as again:
+            await asker.ask(wait_s=0)
+        assert again.value.approval_id != question.id
+        asker.approvals.close()
 
 
 async def test_two_calls_at_the_moment_of_one_approval_do_not_share_it() -> None:

@@ -89,7 +89,7 @@ def main(words: list[str]) -> int:
     parser = make_parser()
     arguments = parser.parse_args(words)
     if (arguments.verb in ("list", "rules")) != (not arguments.id):
-        raise InvalidInput(f"{arguments.verb} takes {'no' if arguments.id else 'an'} id", "dari approvals lists them")
+        parser.error(f"{arguments.verb} takes {'no' if arguments.id else 'an'} id")
     return asyncio.run(_run(arguments))
 
 

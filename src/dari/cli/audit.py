@@ -33,7 +33,6 @@ from dari.paths import home
 from dari.text.sanitize import escape_hidden
 
 WORDS = ("tail", "query", "show", "verify")
-WRONG_USE = 1
 PARTS = ("crab", "crux", "kebab", "crewx_tools", "bridge", "dari")
 BROKEN = 3
 MAX_PLACES = 20
@@ -88,36 +87,24 @@ def make_parser() -> ProgramParser:
 
 
 def main(words: list[str]) -> int:
-    """Exit 0; 1 for a wrong word or an unknown record; 3 for a log that is not whole."""
+    """Exit 0; 1 for an unknown record; 2 for wrong words; 3 for a log that is not whole."""
     parser = make_parser()
-    parser.exit_code = WRONG_USE
-    try:
-        arguments = parser.parse_args(words)
-        if (arguments.word == "show") != (arguments.number is not None):
-            parser.error("show needs the number of a record, and only show takes one")
-        if arguments.directory is not None and not arguments.directory.is_dir():
-            parser.error(f"--directory must be a folder with the files of a log, got {str(arguments.directory)!r}")
-    except SystemExit as ended:
-        return WRONG_USE if ended.code else 0
+    arguments = parser.parse_args(words)
+    if (arguments.word == "show") != (arguments.number is not None):
+        parser.error("show needs the number of a record, and only show takes one")
+    if arguments.directory is not None and not arguments.directory.is_dir():
+        parser.error(f"--directory must be a folder with the files of a log, got {str(arguments.directory)!r}")
 
     def find() -> list[Log]:
         return [Log(arguments.directory)] if arguments.directory else logs_in(home() / "bridge")
 
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a record may hold what the terminal's encoding lacks
-    try:
-        if arguments.word == "verify":
-            return _verify(find(), arguments)
-        if arguments.word == "show":
-            return _show(find(), arguments)
-        return _list(find, arguments)
-    except KeyboardInterrupt:
-        return 4
-    except BrokenPipeError:  # `| head` has seen enough; the interpreter's own flush must not complain
-        import os
-
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    if arguments.word == "verify":
+        return _verify(find(), arguments)
+    if arguments.word == "show":
+        return _show(find(), arguments)
+    return _list(find, arguments)
 
 
 def moment(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> datetime:

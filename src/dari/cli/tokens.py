@@ -20,7 +20,7 @@ from dari.core.scopes import ALL_SCOPES, MCP_SCOPES, READ
 from dari.daemon.caller_scopes import require_person, serve_own_process
 from dari.daemon.person import user_name
 from dari.daemon.stub import make_stub
-from dari.errors import InvalidInput, Unavailable
+from dari.errors import Unavailable
 from dari.transport.token_service import TokenEntry, TokenSecret, TokenService
 
 _EPILOG = """\
@@ -57,13 +57,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(words: list[str]) -> int:
-    arguments = make_parser().parse_args(words)
+    parser = make_parser()
+    arguments = parser.parse_args(words)
     if (arguments.verb == "list") != (not arguments.name):
-        raise InvalidInput(
-            f"{arguments.verb} takes {'no' if arguments.name else 'a'} name", "dari tokens lists them; dari tokens -h"
-        )
+        parser.error(f"{arguments.verb} takes {'no' if arguments.name else 'a'} name")
     if arguments.read_only and arguments.verb != "create":
-        raise InvalidInput("--read-only is for create", "revoke the token and create it again")
+        parser.error("--read-only is for create: revoke the token and create it again")
     return asyncio.run(_run(arguments, Output(as_json=arguments.json)))
 
 

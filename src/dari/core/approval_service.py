@@ -4,7 +4,8 @@ A daemon that has to run a dangerous call asks for its approval here and, once a
 the very same call. People answer with `approvals.approve` and `approvals.deny`, which are refused to whatever an agent
 may drive. `approvals.relay` carries the answer of a person whom the asking daemon has in front of it (a form of a
 client that the person has named for that, a question on the person's terminal): it is taken from the process that
-asked, and an approval is good in that process alone, so nobody gains anything by relaying answers to their own.
+asked, and an approval is good in that process alone, so nobody gains anything by relaying answers to their own. The
+record names that process: whom it names is what it says.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -124,7 +126,8 @@ class ApprovalService:
         except NeedsApproval as need:
             if (audit := self._audit()) is not None:
                 given = encode_any(arguments)
-                audit.hold(server, tool, who=who, session=session, arguments=given, error=need.message)
+                pid = call.asker_pid
+                audit.hold(server, tool, who=who, session=session, arguments=given, error=need.message, pid=pid)
                 audit.flush(FLUSH_S)
             await asyncio.to_thread(AGENT_HOSTS.look)  # an agent may end its server before it tries to approve this
             raise
@@ -133,8 +136,16 @@ class ApprovalService:
     async def report_refusal(self, daemon: str, method: str, principal: str, pid: int, reason: str) -> bool:
         """Record that another daemon refused what only a person may do."""
         if (audit := self._audit()) is not None:
-            audit.refuse(principal, pid=pid, reason=reason, method=method, daemon=daemon)
+            audit.refuse(principal, pid=pid, reason=reason, method=method, daemon=daemon, reported_by_pid=_asker_pid())
             audit.flush(FLUSH_S)
+        return True
+
+    @expose("approvals.end_sessions", CONTROL)
+    async def end_sessions(self, session: str, is_prefix: bool = False) -> bool:
+        """Sessions of the calling process have ended: the one of this name, or all whose names begin so."""
+        self.queue.end_sessions(
+            lambda key: key == session or (is_prefix and key.startswith(session)), max(_asker_pid(), 0)
+        )
         return True
 
     @expose("approvals.wait", CONTROL, ends_with_caller=True)
@@ -177,12 +188,13 @@ class ApprovalService:
     @expose("approvals.relay", CONTROL)
     async def relay(self, id: str, is_approved: bool, by: str, reason: str = "") -> Approval:
         """The answer of a person that the asking process has in front of it."""
-        asker = self.queue.proposed(id).asker_pid
+        call = self.queue.proposed(id)
+        asker = call.asker_pid
         if asker != _asker_pid():
-            why = f"process {_asker_pid()} relays the answer to an approval that process {asker} asked for"
+            why = f"approval {id} is for a call of {call.server}, and process {_asker_pid()} did not ask for it"
             self.record_refusal("relaying an answer", why, id=id)
-            raise Denied(why, "a person answers in a terminal of their own: dari approvals")
-        return self._answer(id, is_approved, by, reason)
+            raise Denied(why, f"a person answers in a terminal of their own: dari approvals approve {id}, or deny")
+        return self._answer(id, is_approved, f"{by}, says process {asker}" if asker else by, reason)
 
     def decide(
         self,
@@ -313,6 +325,24 @@ class ApprovalService:
 def _asker_pid() -> int:
     caller = current_caller()
     return 0 if caller is None else caller.pid or -1
+
+
+class EndedSessions:
+    """Tells the hub which sessions of this process have ended: what was approved for them counts no more. Without a
+    hub nothing was."""
+
+    def __init__(self, hub: ApprovalService) -> None:
+        self._hub = hub
+        self._reports: set[asyncio.Task[None]] = set()
+
+    def report(self, session: str, *, is_prefix: bool = False) -> None:
+        task = asyncio.get_running_loop().create_task(self._report(session, is_prefix))
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
+
+    async def _report(self, session: str, is_prefix: bool) -> None:
+        with suppress(DariError, OSError):
+            await self._hub.end_sessions(session, is_prefix)
 
 
 class RefusalReporter:

@@ -247,12 +247,15 @@ class ApprovalQueue:
                 stop()
         return self.get(approval_id)
 
-    def end_sessions(self, has_ended: Callable[[str], bool]) -> None:
-        """Forget what was approved for these sessions, and withdraw what they still ask."""
-        for key in [key for key in self._grants if has_ended(key[0])]:
+    def end_sessions(self, has_ended: Callable[[str], bool], asker_pid: int = 0) -> None:
+        """Forget what was approved for these sessions of a process (0: ours), and withdraw what they still ask."""
+
+        def ends(session: str, pid: int) -> bool:
+            return bool(session) and max(pid, 0) == asker_pid and has_ended(session)
+
+        for key in [key for key in self._grants if ends(key[0], key[3])]:
             del self._grants[key]
-        sessions = [(each, each.approval.session) for each in self._entries.values()]
-        for entry in [each for each, session in sessions if session and has_ended(session)]:
+        for entry in [each for each in self._entries.values() if ends(each.call.session, each.call.asker_pid)]:
             self._withdraw(entry)
 
     def close(self) -> None:
@@ -263,6 +266,7 @@ class ApprovalQueue:
     def _left_behind(self, call: ProposedCall) -> _Entry | None:
         """The approval of the same call whose caller left. Two equal calls at once are two calls."""
         fingerprint = call.fingerprint
+        self._expire_overdue()
         entries = self._entries.values()
         return next((each for each in entries if each.fingerprint == fingerprint and each.waiter is None), None)
 
@@ -339,6 +343,12 @@ class ApprovalQueue:
             entry.is_notified = True
             self._publish("waiting", entry.approval)
 
+    def _expire_overdue(self) -> None:
+        """Timers stand still while the machine sleeps; people and agents read the time of day."""
+        now = self._now()
+        for entry in [each for each in self._entries.values() if each.approval.expires_unix <= now]:
+            self._expire(entry)
+
     def _expire(self, entry: _Entry) -> None:
         if entry.is_open:
             self._answer(entry, "expired")
@@ -370,6 +380,7 @@ class ApprovalQueue:
         self._entries.pop(entry.approval.id, None)
 
     def _find(self, approval_id: str) -> _Entry:
+        self._expire_overdue()
         entry = self._entries.get(approval_id)
         if entry is not None and entry.is_open:
             return entry

@@ -6,8 +6,10 @@ import asyncio
 import inspect
 import typing
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct, field
@@ -18,7 +20,7 @@ from dari.core.context import Context
 from dari.core.header_params import Path, find_header_params
 from dari.core.schema import Schema, object_schema, title_of
 from dari.core.scopes import READ
-from dari.core.validation import invalid_arguments, stringify_ids
+from dari.core.validation import invalid_arguments, repair_numbers
 from dari.errors import TimedOut
 from dari.struct_types import ready
 
@@ -163,18 +165,16 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output
     spec: ToolSpec = getattr(function, _MARK)
     base = spec.name or function.__name__
     name = f"{prefix}_{base}" if prefix else base
-    hints = typing.get_type_hints(function, include_extras=True)
-    arguments, context_name = _arguments_of(function, hints, name, camel_case=spec.camel_case)
     title = spec.title or title_of(base)
-    input_schema = object_schema(arguments)
+    signature = _read_signature(function, name, camel_case=spec.camel_case)
     is_async = inspect.iscoroutinefunction(function)
     return Tool(
         name=name,
         title=title,
         description=(inspect.getdoc(function) or "").partition("\n")[0],
         scope=spec.scope,
-        input_schema=input_schema,
-        output_schema=_output_schema(hints.get("return")),
+        input_schema=signature.input_schema,
+        output_schema=signature.output_schema,
         annotations={
             "title": title,
             "readOnlyHint": spec.read_only,
@@ -182,13 +182,39 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output
             "idempotentHint": spec.idempotent,
             "openWorldHint": spec.open_world,
         },
-        run=_runner(_gated(function, output or spec.output, is_async=is_async), arguments, context_name),
+        run=_runner(_gated(function, output or spec.output, is_async=is_async), signature),
         is_async=is_async,
         timeout_s=spec.timeout_s,
-        mirrored=find_header_params(input_schema),
+        mirrored=signature.mirrored,
         part="dari" if prefix.startswith("dari_") else prefix or "bridge",
         is_recorded=spec.is_recorded,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What the types of a function say. Shared by every tool that is made of it: nobody changes it."""
+
+    arguments: type[Struct]
+    context_name: str | None
+    input_schema: Schema
+    output_schema: Schema | None
+    mirrored: dict[str, Path]
+
+
+_signatures: WeakKeyDictionary[Callable[..., Any], dict[str, _Signature]] = WeakKeyDictionary()
+
+
+def _read_signature(function: Callable[..., Any], name: str, *, camel_case: bool) -> _Signature:
+    """Once for each function: a hub makes the code tools for each client, and their schemas take 40 ms."""
+    known = _signatures.setdefault(getattr(function, "__func__", function), {})
+    if name not in known:
+        hints = typing.get_type_hints(function, include_extras=True)
+        arguments, context_name = _arguments_of(function, hints, name, camel_case=camel_case)
+        shown = object_schema(arguments)
+        returned = _output_schema(hints.get("return"))
+        known[name] = _Signature(arguments, context_name, shown, returned, find_header_params(shown))
+    return known[name]
 
 
 def _arguments_of(
@@ -245,15 +271,16 @@ def _gated(function: Callable[..., Any], output: OutputPolicy, *, is_async: bool
     return awaited if is_async else called
 
 
-def _runner(function: Callable[..., Any], arguments: type[Struct], context_name: str | None) -> Run:
-    decode = msgspec.json.Decoder(ready(arguments)).decode
-    names = arguments.__struct_encode_fields__
+def _runner(function: Callable[..., Any], signature: _Signature) -> Run:
+    decode = msgspec.json.Decoder(ready(signature.arguments)).decode
+    names = signature.arguments.__struct_encode_fields__
+    context_name = signature.context_name
 
     def read(raw: bytes | msgspec.Raw) -> Any:
         try:
             return decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            repaired = stringify_ids(raw) if isinstance(error, msgspec.ValidationError) else None
+            repaired = repair_numbers(raw) if isinstance(error, msgspec.ValidationError) else None
             if repaired is not None:
                 try:
                     return decode(repaired)

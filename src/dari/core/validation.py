@@ -15,6 +15,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _ENUM = re.compile(r"Invalid enum value .*", re.DOTALL)  # which repeats the value, however long it is
 _IS_ID = re.compile(r"(?:^|_)ids?$|Ids?$")
+_MAX_EXACT = 2**53  # above it a float stands for several integers
 _HINT = "compare the arguments with the tool's inputSchema"
 
 
@@ -34,21 +35,30 @@ def invalid_arguments(error: Exception, raw: bytes | msgspec.Raw, known: tuple[s
     return InvalidInput(f"argument '{path[2:]}' is {_shown(raw, path)}: {fact[:1].lower()}{fact[1:]}", _HINT)
 
 
-def stringify_ids(raw: bytes | msgspec.Raw) -> bytes | None:
-    """The arguments with ids that came as numbers written as text; None when there are none.
+def repair_numbers(raw: bytes | msgspec.Raw) -> bytes | None:
+    """The arguments with numbers as they were meant; None when nothing is to change.
 
-    An id is text here and a number in many a model's memory: `{"request_id": 6}` means `"6"`.
+    An id is text here and a number in many a model's memory: `{"request_id": 6}` means `"6"`. JSON has one type of
+    number, and JSON Schema says that 2.0 is an integer: some clients send every number as a float.
     """
     try:
         given = msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        if not isinstance(given, dict):
+            return None
+        meant = {name: _as_text(value) if _IS_ID.search(name) else value for name, value in _whole(given).items()}
+        repaired = msgspec.json.encode(meant)
+        return None if repaired == msgspec.json.encode(given) else repaired
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
         return None
-    if not isinstance(given, dict):
-        return None
-    changed = {name: _as_text(value) for name, value in given.items() if _IS_ID.search(name)}
-    if all(changed[name] == given[name] for name in changed):
-        return None
-    return msgspec.json.encode(given | changed)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _whole(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_EXACT
+    return int(value) if is_whole else value
 
 
 def _as_text(value: Any) -> Any:

@@ -61,7 +61,7 @@ class PosixGroup:
         # The end of bubblewrap would be the end of the server, before it could tidy up: its own two
         # processes are left out.
         first = {self._popen.pid, *children_of(self._popen.pid)}
-        for pid in _members_of(self._popen.pid) - first:
+        for pid in members_of(self._popen.pid) - first:
             try:
                 os.kill(pid, signal.SIGTERM)
             except OSError:
@@ -82,9 +82,11 @@ class PosixGroup:
                 pass
 
 
-def _members_of(group: int) -> set[int]:
-    members = set()
-    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+def members_of(group: int) -> set[int]:
+    """The processes of a group; none where there is no /proc."""
+    members: set[int] = set()
+    names = os.listdir("/proc") if os.path.isdir("/proc/self") else ()
+    for pid in (int(name) for name in names if name.isdigit()):
         try:
             if os.getpgid(pid) == group:
                 members.add(pid)

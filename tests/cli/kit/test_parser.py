@@ -62,6 +62,20 @@ def test_a_wrong_word_states_the_requirement_and_then_what_was_given(words: list
     assert caught.value.message == fact
 
 
+@pytest.mark.parametrize(
+    "words, fact",
+    [([], "prog needs one of make, drop"), (["make"], "NAME is missing"), (["drop"], "--title is missing")],
+)
+def test_a_missing_word_is_named_with_what_may_stand_there(words: list[str], fact: str) -> None:
+    parser = Parser(prog="prog")
+    below = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    below.add_parser("make").add_argument("name", metavar="NAME")
+    below.add_parser("drop").add_argument("--title", required=True)
+    with pytest.raises(InvalidInput) as caught:
+        parser.parse_args(words)
+    assert caught.value.message == fact
+
+
 def test_help_is_raised_as_wide_as_the_screen() -> None:
     token = HELP_COLUMNS.set(44)
     try:

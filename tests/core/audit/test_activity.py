@@ -103,7 +103,7 @@ def test_a_session_is_told_with_its_parts(log: AuditLog, days: Days) -> None:
     days.at += timedelta(minutes=3)
     log.call("git", "log", "error", who="mcp:a", session="s1")
     log.call("git", "log", "ok", who="mcp:b", session="s2")
-    log.hold("crux", "execute", who="mcp:b", session="s2", arguments=b"{}", error="needs approval")
+    log.hold("crux", "execute", who="mcp:b", session="s2", arguments=b"{}", error="needs approval", pid=7)
     log.flush()
     second, first = sorted(index.sessions(), key=lambda each: each.session, reverse=True)
     assert (first.who, first.parts, first.calls, first.failed, first.tokens) == (

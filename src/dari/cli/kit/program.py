@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WRONG_USE = 2
 MAX_SHOWN_CHARS = 60
 _UNRECOGNIZED = "unrecognized arguments: "
+_REQUIRED = "the following arguments are required: "
 _ONE_OF, _GOT = " must be one of ", ", got "
 _NEEDS_VALUE = " needs a value"
 _TYPES = {int: "a whole number", float: "a number"}
@@ -81,8 +82,16 @@ class ProgramParser(argparse.ArgumentParser):
 
     def explain(self, message: str) -> tuple[str, str]:
         """What was wrong, and the next step."""
-        fact = to_plain_words(message)
+        fact = self._name_missing(message) if message.startswith(_REQUIRED) else to_plain_words(message)
         return fact, f"{self._suggest(message, fact)}see: {self.prog} --help"
+
+    def _name_missing(self, message: str) -> str:
+        """The words that may stand in the place of the first one that is missing, or its name."""
+        missing = message.removeprefix(_REQUIRED).split(", ")[0]
+        for action in self._actions:
+            if action.choices is not None and missing in (action.metavar, action.dest):
+                return f"{self.prog} needs one of {', '.join(map(str, action.choices))}"
+        return f"{missing} is missing"
 
     def _suggest(self, message: str, fact: str) -> str:
         """What a wrong option or value may be a slip of; how to give a value that looks like an option."""

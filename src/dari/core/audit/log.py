@@ -83,8 +83,9 @@ class AuditLog(RecordWriter):
         detail = {"event": "refused", **detail, "pid": pid, "reason": reason}
         self.add_all([PendingRecord(at=self.now(), kind="decision", outcome="denied", who=who, detail=detail)])
 
-    def hold(self, server: str, tool: str, *, who: str, session: str, arguments: bytes, error: str) -> None:
-        """Record that a call of another process waits for a person. That process records the call itself."""
+    def hold(self, server: str, tool: str, *, who: str, session: str, arguments: bytes, error: str, pid: int) -> None:
+        """Record that a call of another process waits for a person. That process records the call itself, and `who`
+        is what it says; `pid` is what the kernel says."""
         record = PendingRecord(
             at=self.now(),
             kind="decision",
@@ -95,7 +96,7 @@ class AuditLog(RecordWriter):
             session=session,
             arguments=Raw(arguments) if arguments else UNSET,
             error=error,
-            detail={"event": "approval asked"},
+            detail={"event": "approval asked", "pid": pid},
         )
         self.add_all([record])
 
