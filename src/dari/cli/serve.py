@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from dari.cli.mcp.http import HubForwarder
     from dari.cli.mcp.hub import NoHub
     from dari.console.console import WebConsole
+    from dari.mcp.server import Server
+
+PREPARE_AFTER_S = 0.2
 
 
 def run_up(arguments: argparse.Namespace) -> int:
@@ -186,17 +189,22 @@ async def _host(settings: ServeSettings) -> int:
         control.make_url = None if console is None else console.login_url
         asked = asyncio.create_task(_stop_when_asked(hosted, supervisor))
         fronts.start()
-        # The first client's first list should not wait for a toolkit to be imported.
-        fronts.main.server.registry.tools  # noqa: B018
-        tune_gc_for_serving()
+        preparing = asyncio.get_running_loop().call_later(PREPARE_AFTER_S, _prepare_tools, fronts.main.server)
         try:
             return await supervisor.run()
         finally:
+            preparing.cancel()
             asked.cancel()
             await asyncio.gather(asked, return_exceptions=True)
             if console is not None:
                 await console.close()
             await fronts.close()
+
+
+def _prepare_tools(server: Server) -> None:
+    """Once it listens: neither the start nor the first client's first list should wait for toolkits to be imported."""
+    server.registry.tools  # noqa: B018
+    tune_gc_for_serving()
 
 
 async def _stop_when_asked(hosted: Hosted, supervisor: TransportSupervisor) -> None:

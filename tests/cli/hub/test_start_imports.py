@@ -14,6 +14,11 @@ LATER = {
         " from dari.cli.hub.daemon import serve; from dari.cli.hub.server import CliSocketServer",
         "ctypes dataclasses difflib tempfile dari.core.audit.query dari.sandbox.builder dari.app uvicorn",
     ),
+    "dari.app": (
+        "from dari.core.registry import Registry; from dari.settings import ServeSettings;"
+        " dari.app.Toolkits(ServeSettings()).add_to(Registry())",
+        "dari.proxy.api.service dari.terminal.multiplexer dari.terminal.service dari.knowledge.api dari.codetools",
+    ),
     "dari.cli.crabd": ("from dari.proxy.api.service import ProxyService", "difflib http.cookies"),
     "dari.cli.cruxd": (
         "from dari.terminal.multiplexer import Multiplexer; from dari.terminal.policy.config import load_security;"

@@ -211,6 +211,8 @@ class Pipe:
 
     def _write_client(self) -> bool:
         """Whether anybody still reads."""
+        if not self._down:
+            return True
         writable = poll()
         writable.register(self._sink, POLLOUT)
         try:
@@ -231,6 +233,11 @@ class Pipe:
                 b'"Invalid request: the message is too long"}}'
             )
             return
+        is_first_hub = self._connections == 1 and self._sock is not None
+        if is_first_hub:
+            # It has asked whatever the client answers, so it gets every message; we read it while the hub works.
+            self._send(data)
+            self._write_hub()
         message = ClientMessage(data)
         self._log("debug", f"request method={message.method} id={message.id}")
         for part in message.parts or [message]:
@@ -239,6 +246,8 @@ class Pipe:
             if message.id not in self._asked and self._connections > 1:
                 return  # an answer to a hub that is gone
             self._asked.discard(message.id)
+        if is_first_hub:
+            return
         if self._sock is None and message.method in INTRODUCTIONS:
             self._introduce(message)
         self._send(data)
