@@ -69,6 +69,19 @@ def test_a_bomb_is_never_unpacked_far_beyond_the_limit(name: str) -> None:
     assert biggest <= 16 * content_coding.PIECE_BYTES
 
 
+def test_gzip_members_without_an_end_have_one() -> None:
+    found = content_coding.decode((gzip.compress(b"a") * (content_coding.MAX_GZIP_MEMBERS + 1),), ["gzip"])
+    assert found.problem == "more than 10,000 gzip members"
+    assert found.data == b"a" * content_coding.MAX_GZIP_MEMBERS
+
+
+@pytest.mark.parametrize("size", [1000, 65536, 10**6])
+def test_zeros_after_a_gzip_member_are_padding_however_the_body_is_cut(size: int) -> None:
+    data = gzip.compress(b"one, ") + bytes(200_000) + gzip.compress(b"two") + bytes(70_000)
+    found = content_coding.decode(pieces(data, size), ["gzip"])
+    assert (found.data, found.problem) == (b"one, two", None)
+
+
 def test_a_tower_of_codings_is_refused() -> None:
     assert "4 content codings" in (content_coding.decode((b"x",), ["gzip"] * 4).problem or "")
 
@@ -109,6 +122,8 @@ def test_an_unknown_coding_leaves_the_bytes_as_they_are() -> None:
         (b"text/plain; charset=zlib", b"hi", "utf-8"),
         (b"text/plain; charset=no-such-thing", b"hi", "utf-8"),
         (b"text/plain; charset=unicode_escape", b"hi", "utf-8"),
+        (b"text/plain; charset=unicode-escape", b"hi", "utf-8"),
+        (b"text/plain; charset=PUNYCODE", b"hi", "utf-8"),
         (b"", b"hi", "utf-8"),
     ],
 )

@@ -76,15 +76,21 @@ def test_a_tunnel_cannot_be_replayed() -> None:
     [
         RequestEdits(method="GE T"),
         RequestEdits(method="CONNECT"),
+        RequestEdits(method="get"),
         RequestEdits(method=""),
         RequestEdits(url="ftp://x/"),
         RequestEdits(url="/relative"),
         RequestEdits(url="http://x/a b"),
         RequestEdits(url="http://x:99999/"),
         RequestEdits(url="http://x/\r\nX: y"),
+        RequestEdits(url="http://ann:plum@x/"),
+        RequestEdits(url="http://a\\b/"),
+        RequestEdits(url="http://é..test/"),
+        RequestEdits(url=f"http://{'é' * 70_000}/"),
         RequestEdits(set_headers={"A\r\nB": "x"}),
         RequestEdits(set_headers={"A": "x\r\nB: y"}),
         RequestEdits(set_headers={"": "x"}),
+        RequestEdits(set_headers={"A": "x\x01y"}),
         RequestEdits(remove_headers=["a b"]),
     ],
 )
@@ -105,3 +111,22 @@ def test_a_request_can_be_composed_from_nothing() -> None:
     assert made.headers == [(b"Host", b"a.test"), (b"X-A", b"1"), (b"Content-Length", b"2")]
     with pytest.raises(InvalidInput):
         compose("CONNECT", "http://a.test/")
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("http://bücher.test:81/straße?q=ß", "http://xn--bcher-kva.test:81/stra%C3%9Fe?q=%C3%9F"),
+        ("http://[::1]:81/%7e{a}|é", "http://[::1]:81/%7e{a}|%C3%A9"),
+        ("http://a.test/%7e{a}|b", "http://a.test/%7e{a}|b"),
+    ],
+)
+def test_a_url_of_any_letters_is_sent_as_ascii(url: str, sent: str) -> None:
+    made = compose("GET", url)
+    assert made.url == sent and made.headers[0] == (b"Host", sent.split("/")[2].encode())
+
+
+def test_the_framing_of_a_request_is_made_from_its_body() -> None:
+    given = {"Content-Length": "50", "Transfer-Encoding": "chunked", "X-A": "1"}
+    assert compose("GET", "http://a.test/", given).headers == [(b"Host", b"a.test"), (b"X-A", b"1")]
+    assert compose("POST", "http://a.test/", given, "hi").headers[-1] == (b"Content-Length", b"2")

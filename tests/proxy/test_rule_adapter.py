@@ -9,8 +9,9 @@ import pytest
 
 from dari.errors import Denied, Failed, InvalidInput
 from tests.support.origins.origin import OK, answering, origin
-from tests.support.proxy_engine import request, wire
+from tests.support.proxy_engine import request, tunnel, wire
 from tests.support.proxy_service import proxy
+from tests.support.waiting import until
 
 
 def ok(body: bytes, *headers: str) -> bytes:
@@ -34,6 +35,27 @@ async def test_every_kind_takes_effect_on_an_open_connection(tmp_path: Path) -> 
         await rig.service.rules.clear()
         assert (await client.get(url)).body == b"ok"
         assert site.connections == 1 and len(site.requests) == 3
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+async def test_a_rule_applies_to_plain_requests_in_a_tunnel_to_its_host_without_a_ca(
+    tmp_path: Path, scheme: str
+) -> None:
+    async with origin() as site, origin() as other, proxy(tmp_path) as rig:
+        await rig.service.rules.add_map_local_text(f"{scheme}://{site.authority}/", "here")
+        async with tunnel(rig.runtime.engine, site.authority) as client:
+            await client.send(f"GET /x HTTP/1.1\r\nHost: {site.authority}\r\n\r\n".encode())
+            assert (await client.reply()).body == b"here"
+        async with tunnel(rig.runtime.engine, site.authority) as client:
+            await client.send(b"\x16\x03\x01 not HTTP")
+            await client.send(b"\r\n\r\n")
+            await until(lambda: site.received.endswith(b"\r\n\r\n"))
+            assert site.received.startswith(b"\x16\x03\x01"), "TLS is passed on unread: the rule is for http"
+        async with tunnel(rig.runtime.engine, other.authority) as client:
+            await client.send(f"GET /x HTTP/1.1\r\nHost: {other.authority}\r\n\r\n".encode())
+            assert (await client.reply()).body == b"ok"
+        entries = [(one.method, one.event) for one in (await rig.service.traffic.tail()).entries]
+        assert entries.count(("GET", "map_local")) == 1 and ("GET", "upstream") not in entries
 
 
 async def test_the_traffic_shows_the_rewritten_status_and_the_rule_counts_its_hits(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ DECODED_LIMIT_BYTES = 8 * 1024 * 1024
 PIECE_BYTES = 64 * 1024
 # RFC 9659: a zstd window above 8 MB is not for HTTP; a frame may ask for gigabytes.
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
+# What follows a gzip member is copied once for each: without a bound, 8 MB of empty members take minutes.
+_GZIP_SLICE_BYTES = 16 * 1024
+MAX_GZIP_MEMBERS = 10_000
 # Each coding multiplies: five layers of gzip around zeros are 100 bytes for terabytes, all of them time.
 MAX_CODINGS = 3
 
@@ -85,8 +88,8 @@ def _charset(data: bytes, head: Headers, kind: str) -> str | None:
     if named is None and ("html" in kind or "xml" in kind or not kind):
         found = _META.search(data[:2048]) or _XML.search(data[:2048])
         named = found[1].decode("ascii", "replace") if found else None
-    if named is not None and _is_charset(named):
-        return named.lower()
+    if named is not None and (codec := headers.codec(named)) is not None:
+        return codec
     if b"\0" in data[:8192]:
         return None
     try:
@@ -95,14 +98,6 @@ def _charset(data: bytes, head: Headers, kind: str) -> str | None:
         controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in data[:1024])
         return "windows-1252" if controls * 50 <= min(len(data), 1024) else None
     return "utf-8"
-
-
-def _is_charset(name: str) -> bool:
-    try:
-        b"a".decode(name, "replace")  # refuses codecs such as `zlib` and `rot13`, which a server could name
-    except (LookupError, ValueError):
-        return False
-    return name.lower() not in ("idna", "punycode", "unicode_escape", "raw_unicode_escape")
 
 
 def _take(stream: Iterable[bytes], limit_bytes: int) -> Decoded:
@@ -120,9 +115,11 @@ def _take(stream: Iterable[bytes], limit_bytes: int) -> Decoded:
 def _gunzip(pieces: Iterator[bytes]) -> Iterator[bytes]:
     inflater = zlib.decompressobj(31)
     is_inside = False
-    for piece in pieces:
-        rest = piece
+    members = 0
+    for rest in _slices(pieces, _GZIP_SLICE_BYTES):
         while rest:
+            if members and not is_inside and not (rest := rest.lstrip(b"\0")):
+                break
             try:
                 out = inflater.decompress(rest, PIECE_BYTES)
             except zlib.error as error:
@@ -132,10 +129,19 @@ def _gunzip(pieces: Iterator[bytes]) -> Iterator[bytes]:
             rest = inflater.unconsumed_tail
             is_inside = not inflater.eof
             if inflater.eof:
-                rest = inflater.unused_data.lstrip(b"\0")
+                rest = inflater.unused_data
                 inflater = zlib.decompressobj(31)
+                members += 1
+                if rest and members >= MAX_GZIP_MEMBERS:
+                    raise Undecodable(f"more than {MAX_GZIP_MEMBERS:,} gzip members")
     if is_inside:
         raise Undecodable("the gzip data ends early")
+
+
+def _slices(pieces: Iterator[bytes], size_bytes: int) -> Iterator[bytes]:
+    for piece in pieces:
+        for start in range(0, len(piece), size_bytes):
+            yield piece[start : start + size_bytes]
 
 
 def _inflate(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -230,18 +236,27 @@ def recoded(body: bytes, head: Headers, edit: Callable[[bytes], bytes]) -> bytes
     if decoded.is_cut or decoded.problem is not None:
         return body
     edited = edit(decoded.data)
+    if edited == decoded.data:
+        return body
     for name in codings:
         edited = _CODE[name](edited)
     return edited
 
 
+def in_charset(text: str, head: Headers) -> bytes | None:
+    """The text in the charset that the head names; None where there is no such charset, or it lacks a character."""
+    codec = headers.codec(headers.charset(head) or "utf-8")
+    try:
+        return None if codec is None else text.encode(codec)
+    except UnicodeError:
+        return None
+
+
 def encoded(text: str, head: Headers) -> tuple[bytes, Headers]:
     """A body that a person wrote, as bytes that fit the head; a coding or charset that we cannot write is dropped."""
     head = [field for field in head if field[0].lower() not in _DIGESTS]
-    name = headers.charset(head)
-    try:
-        data = text.encode(name or "utf-8")
-    except (LookupError, UnicodeError):
+    data = in_charset(text, head)
+    if data is None:
         data = text.encode()
         kind = f"{headers.mime(head)}; charset=utf-8".encode("latin-1", "replace")
         head = [(key, kind if key.lower() == b"content-type" else value) for key, value in head]

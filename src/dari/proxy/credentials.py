@@ -80,14 +80,17 @@ def target_without_secrets(url: str) -> str:
 
 
 def body_without_secrets(body: bytes, head: Headers) -> bytes:
-    """The body with its secrets replaced, coded as before; the very bytes when there are none or it is not text."""
+    """The body with its secrets replaced, coded as before; the very bytes when there are none."""
 
     def hidden(data: bytes) -> bytes:
+        codec = headers.codec(headers.charset(head) or "utf-8") or "latin-1"
         try:
-            text = data.decode(headers.charset(head) or "utf-8")
-        except (LookupError, UnicodeDecodeError):
-            return data
+            text = data.decode(codec)
+        except UnicodeError:
+            # A form with a picture, a name in another charset: Latin-1 reads any bytes, and gives them back.
+            codec = "latin-1"
+            text = data.decode(codec)
         shown = redact_body(text, headers.mime(head)).text if len(text) <= MAX_CHARS else redact_string(text)
-        return data if shown == text else shown.encode()
+        return data if shown == text else shown.encode(codec)
 
     return recoded(body, head, hidden) if body else body

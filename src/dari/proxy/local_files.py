@@ -37,7 +37,8 @@ class LocalFiles:
         named = [root for root in environment.get(ROOTS_VARIABLE, "").split(os.pathsep) if os.path.isabs(root)]
         if named:
             return cls(named, hides_hidden=False)
-        return cls((str(Path.home()), tempfile.gettempdir()))
+        # A container may run us with HOME=/, and / has /etc and /proc below it.
+        return cls(root for root in (str(Path.home()), tempfile.gettempdir()) if os.path.realpath(root) != "/")
 
     @property
     def roots(self) -> tuple[str, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import string
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +21,7 @@ from dari.proxy.query import views
 from dari.proxy.query.fields import row_of
 from dari.proxy.recording.bodies import BodyStore
 from dari.text.redact import MARK
+from dari.transport.authority import parse_authority
 
 if TYPE_CHECKING:
     from dari.proxy.runtime import ProxyRuntime
@@ -39,6 +42,11 @@ _PER_HOP = {
     b"content-length",
     b"host",
 }
+_METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Z-]{1,40}")
+# The time of Python's IDNA codec grows with the square of the name.
+_MAX_AUTHORITY_CHARS = 300
+_URL_CHARACTERS = string.punctuation
+_FRAMING = (b"content-length", b"transfer-encoding")
 _TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
@@ -107,8 +115,8 @@ def build(
     if not any(name.lower() == b"host" for name, _ in block):
         block.insert(0, (b"Host", urlsplit(url).netloc.rpartition("@")[2].encode()))
     had_length = headers.value(flow.request_headers, b"content-length") is not None
+    block = [(name, value) for name, value in block if name.lower() not in _FRAMING]
     if body or had_length or method in ("POST", "PUT", "PATCH"):
-        block = [(name, value) for name, value in block if name.lower() != b"content-length"]
         block.append((b"Content-Length", b"%d" % len(body)))
     return Replay(flow.id, method, url, block, body, missing, dropped)
 
@@ -141,20 +149,38 @@ def _kept_headers(flow: Flow) -> Headers:
 
 
 def read_method(method: str) -> str:
-    if not method or not set(method.encode()) <= _TOKEN or method == "CONNECT":
-        raise InvalidInput(f"method must be a word such as GET, got {method!r}", "give an HTTP method")
+    if not _METHOD.fullmatch(method) or method == "CONNECT":
+        raise InvalidInput(
+            f"method must be a word of capitals such as GET, got {method[:80]!r}",
+            "give an HTTP method; their case counts",
+        )
     return method
 
 
 def read_url(url: str) -> str:
+    """The URL as it is sent: a host of other letters in punycode, other characters behind it percent-encoded."""
     try:
         parts = urlsplit(url)
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         is_good = False
     if not is_good or any(ord(character) <= 32 or ord(character) == 127 for character in url):
-        raise InvalidInput(f"url must be an absolute http or https URL, got {url!r}", "encode spaces in it")
-    return url
+        raise InvalidInput(f"url must be an absolute http or https URL, got {url[:200]!r}", "encode spaces in it")
+    if "@" in parts.netloc:
+        raise InvalidInput(
+            f"url must name no user, got {url[:200]!r}", "leave the user and password out; set the header Authorization"
+        )
+    try:
+        if len(parts.netloc) > _MAX_AUTHORITY_CHARS:
+            raise ValueError
+        authority = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode("ascii")
+        parse_authority(authority.encode())
+    except ValueError as error:  # the codec's, or that of the authority
+        raise InvalidInput(f"url must name a host, got {parts.netloc[:200]!r}", "give a name or an address") from error
+    if url.isascii():
+        return url
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{authority}{quote(rest[len(parts.netloc) :], safe=_URL_CHARACTERS)}"
 
 
 def header_name(name: str) -> bytes:
@@ -170,8 +196,8 @@ def header_value(name: str, value: str) -> bytes:
             "leave the header out: a replay to the recorded origin sends what was recorded",
         )
     raw = value.strip(" \t").encode()
-    if any(byte in b"\r\n\0" for byte in raw):
-        raise InvalidInput(f"the value of {name} has a line break or NUL", "put the value on one line")
+    if any((byte < 32 and byte != 9) or byte == 127 for byte in raw):
+        raise InvalidInput(f"the value of {name} has a line break or a control character", "put the value on one line")
     return raw
 
 
@@ -231,8 +257,10 @@ class Sender:
         peer = shown_address(name[0], name[1])
         arrived: asyncio.Future[Flow] = asyncio.get_running_loop().create_future()
         runtime.rules.sent[peer] = Sent(request.replay_of, arrived)
+        begun = b""
         try:
             writer.write(_wire(request))
+            begun = await reader.read(_PIECE_BYTES)
             # The proxy closes after one response, so the end of the stream is the end of the response.
             while await reader.read(_PIECE_BYTES):
                 pass
@@ -242,7 +270,8 @@ class Sender:
             runtime.rules.sent.pop(peer, None)
             writer.close()
         if not arrived.done():
-            raise Failed(f"the proxy did not take the request for {request.url}", "look at crab_logs_tail")
+            refusal = begun.partition(b"\r\n\r\n")[2].decode("utf-8", "replace").strip()
+            raise Failed(f"the proxy did not take the request for {request.url}: {refusal}", "change the request")
         flow = arrived.result()
         await self._finished(flow)
         return flow

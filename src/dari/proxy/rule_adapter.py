@@ -111,9 +111,9 @@ class RuleAdapter:
         rules = self._book.current
         wanted = rules.decrypts(flow.authority)
         if wanted.wanted:
-            return Decision(decrypts=True)
+            return Decision(decrypts=True, reads_plain=True)
         found = rules.decide_tunnel(flow.authority)
-        decision = self._decision(found, flow) if found.rule_ids else Decision()
+        decision = self._decision(found, flow) if found.rule_ids else Decision(reads_plain=wanted.reads_plain)
         decision.reason = wanted.reason
         return decision
 
@@ -164,7 +164,7 @@ class RuleAdapter:
 
 
 def _keep_credentials(made: Decision, flow: Flow, url: str) -> None:
-    """A request that is sent elsewhere leaves its secrets at home: headers, query, and text bodies."""
+    """A request that is sent elsewhere leaves its secrets at home: headers, path, query, and text bodies."""
     if is_same_origin(flow.url, url):
         return
     dropped = tuple(name.encode("latin-1", "replace") for name in without_secrets(flow.request_headers).dropped)
@@ -172,6 +172,10 @@ def _keep_credentials(made: Decision, flow: Flow, url: str) -> None:
         before = made.request_edits or HeaderEdits()
         made.request_edits = HeaderEdits((*dropped, *before.remove), before.replace, before.add)
     base, mark, query = url.partition("?")
+    path = flow.target.partition("?")[0]
+    if target_without_secrets(path) != path:
+        base = target_without_secrets(base)
+        made.remote_url = base + mark + query
     if mark and flow.target.endswith(mark + query):  # a query of the rule's own is the rule's business
         made.remote_url = base + target_without_secrets(mark + query)
     if _TEXT.search(mime(flow.request_headers)):

@@ -98,10 +98,9 @@ class ThrottleSettings(Struct, frozen=True):
             if value < 0:
                 raise InvalidInput(f"{name} must be 0 or more, got {value}", "give 0 for no limit")
             if name.endswith("_bps") and value > MAX_BPS:
-                raise InvalidInput(f"{name} is above {MAX_BPS} bytes per second", "give 0 for no limit")
-        for name in ("latency_ms", "jitter_ms"):
-            if getattr(self, name) > MAX_LATENCY_MS:
-                raise InvalidInput(f"{name} {getattr(self, name)} is too long", f"at most {MAX_LATENCY_MS}")
+                raise InvalidInput(f"{name} must be 0–{MAX_BPS} bytes per second, got {value}", "give 0 for no limit")
+            if name.endswith("_ms") and value > MAX_LATENCY_MS:
+                raise InvalidInput(f"{name} must be 0–{MAX_LATENCY_MS}, got {value}", "give 0 for no delay")
 
 
 class Throttle:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dari.errors import Conflict, Denied, InvalidInput
-from dari.proxy.credentials import answers_same_origin, is_same_origin
+from dari.proxy.credentials import answers_same_origin, body_without_secrets, is_same_origin
 from dari.proxy.replay import RequestEdits
 from dari.proxy.rules.rule import MockRule
 from tests.support.proxy_service import Rig, proxy
@@ -105,9 +105,15 @@ async def test_map_remote_keeps_credentials_at_home_until_a_person_lets_them_go(
         rule = await rules.add({"kind": "map_remote", "matcher": home.url, "destination": other.url})
         body = gzip.compress(b'{"user": "ann", "password": "plum"}')
         json = ("Content-Type: application/json", "Content-Encoding: gzip")
-        await rig.get(f"{home.url}/a?token=plum&page=2", *HEADERS, *json, method="POST", body=body)
+        secret = "/ghp_" + "a1B2" * 9
+        await rig.get(f"{home.url}{secret}/a?token=plum&page=2", *HEADERS, *json, method="POST", body=body)
         assert "plum" not in other.seen[0] and "ghp_" not in other.seen[0]
-        assert "page=2" in other.seen[0] and "X-Tenant: seven" in other.seen[0] and '"user": "ann"' in other.seen[0]
+        assert (
+            "/redacted/a?" in other.seen[0]
+            and "page=2" in other.seen[0]
+            and "X-Tenant: seven" in other.seen[0]
+            and '"user": "ann"' in other.seen[0]
+        )
         for attempt in (rules.update(rule.id, {"keeps_credentials": True}), rules.add(_keeping(home, other))):
             with pytest.raises(Denied):
                 await attempt
@@ -153,6 +159,29 @@ async def test_a_mock_for_another_site_leaves_the_secrets_out(tmp_path: Path) ->
         with pytest.raises(Conflict):
             await rig.service.rules.update(at_home.id, {"matcher": "http://elsewhere.test/"})
         assert home.seen
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (b"application/json", b'{"password": "plum", "name": "\xff"}'),
+        (b"application/json; charset=no-such-thing", b'{"password": "plum"}'),
+        (b"application/json; charset=punycode", b'{"password": "plum"}'),
+        (b"application/json; charset=idna", b'{"password": "plum..", "name": "\xff"}'),
+        (b"application/json; charset=euc-kr", '{"비밀번호": "plum", "name": "한"}'.encode("euc-kr")),
+        (b"application/json; charset=utf-16", '{"password": "plum", "name": "한"}'.encode("utf-16")),
+        (
+            b"multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="password"\r\n\r\nplum\r\n--x\r\n'
+            b'Content-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n\x89PNG\xff\r\n--x--\r\n',
+        ),
+    ],
+)
+def test_secrets_in_a_body_of_any_charset_stay_at_home_and_the_rest_is_as_it_was(kind: bytes, body: bytes) -> None:
+    codec = "utf-16" if b"utf-16" in kind else "latin-1"
+    sent = body_without_secrets(body, [(b"Content-Type", kind)]).decode(codec)
+    assert "plum" not in sent
+    assert re.sub(r"<redacted>(\.\.)?", "plum", sent) == body.decode(codec).replace("plum..", "plum")
 
 
 @pytest.mark.parametrize(

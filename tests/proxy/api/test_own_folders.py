@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -94,6 +95,17 @@ async def test_named_roots_do_not_open_our_folders(tmp_path: Path, monkeypatch: 
     assert files.permits(str(tmp_path / "page")) and not files.permits(str(token))
     files.keep_out_of(tmp_path / "elsewhere")
     assert not files.permits(str(tmp_path / "elsewhere" / "x"))
+
+
+def test_a_home_that_is_the_root_of_all_files_opens_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "page").write_text("page")
+    monkeypatch.setenv("HOME", "//")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    files = LocalFiles.of_environment({})
+    assert files.permits(str(tmp_path / "page"))
+    assert not files.permits("/etc/passwd") and not files.permits("/proc/1/environ")
 
 
 def other_kinds(folder: Path) -> dict[str, str]:

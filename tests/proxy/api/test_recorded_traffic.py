@@ -68,6 +68,8 @@ async def test_flows_beyond_the_ring_are_read_from_the_database(tmp_path: Path) 
     assert (await traffic_of(traffic, tmp_path).entry("1")).entry.status == 200
     assert (await traffic_of(traffic, tmp_path).summary()).flows == 300
     done = await traffic_of(traffic, tmp_path).export_har(limit=20)
+    names = {(await traffic_of(traffic, tmp_path).export_har(limit=1)).path for _ in range(5)}
+    assert len(names - {done.path}) == 5, "a name that we choose is never taken, however quickly one export follows"
     exported = json.loads(Path(done.path).read_bytes())["log"]["entries"]
     assert [one["_dari"]["id"] for one in exported] == list(range(281, 301))
     await traffic.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.errors import Conflict, Denied, InvalidInput, NotFound
+from dari.errors import Conflict, Denied, Failed, InvalidInput, NotFound
 from dari.proxy.errors import ProxyNotRunning
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.replay import RequestEdits
@@ -42,6 +42,12 @@ async def test_a_replay_uses_the_real_secrets_and_says_whose_it_is(tmp_path: Pat
         assert "abc123secret" not in str(sent)
         diff = await rig.service.traffic.diff("1", sent.request_id)
         assert "x-try" in diff.text.lower() and "s3cret" not in diff.text
+
+
+async def test_a_composed_request_that_the_proxy_refuses_tells_why(tmp_path: Path) -> None:
+    async with proxy(tmp_path) as rig:
+        with pytest.raises(Failed, match="Connection names a header that is not hop-by-hop"):
+            await rig.service.traffic.compose("http://a.test/", headers={"Connection": "host"})
 
 
 async def test_a_composed_request_goes_through_the_rules(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,3 +52,17 @@ async def test_many_connections_at_once_are_looked_up_together() -> None:
     for sockets in made:
         for each in sockets:
             each.close()
+
+
+async def test_a_finder_that_is_closed_while_it_looks_leaves_the_others_unknown() -> None:
+    problems: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
+    finder = ProcessFinder()
+    listener, client, accepted = connected(socket.AF_INET, "127.0.0.1")
+    with listener, client, accepted:
+        first, second = (finder.look(client.getsockname(), listener.getsockname()) for _ in range(2))
+        finder.close()
+        third = finder.look(client.getsockname(), listener.getsockname())
+        await until(lambda: first.pid is not None)
+        await asyncio.sleep(0)
+        assert (second.pid, third.pid, problems) == (None, None, [])

@@ -321,13 +321,27 @@ async def test_an_unknown_name_is_502() -> None:
         assert (await line.get("http://no-such-host.invalid/")).status == 502
 
 
-async def test_a_request_to_the_proxy_itself_is_508() -> None:
-    async with proxy() as engine, wire(engine) as line:
+@pytest.mark.parametrize(
+    ("bound", "host"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "[::ffff:127.0.0.1]"),
+        ("127.0.0.1", "0.0.0.0"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("0.0.0.0", "127.0.0.2"),
+        ("0.0.0.0", "[::ffff:127.0.0.3]"),
+    ],
+)
+async def test_a_request_to_the_proxy_itself_is_508(bound: str, host: str) -> None:
+    memory = Memory()
+    async with proxy(replace(FAST, host=bound), memory) as engine:
         assert engine.address is not None
-        host, port = engine.address
-        assert (await line.get(f"http://{host}:{port}/")).status == 508
-        await line.send(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
-        assert (await line.reply()).status == 508
+        port = engine.address[1]
+        async with wire(engine, ("127.0.0.1", port)) as line:
+            assert (await line.get(f"http://{host}:{port}/")).status == 508
+            await line.send(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+            assert (await line.reply()).status == 508
+        assert len(memory.flows) == 2
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Le"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,58 @@ async def test_bodies_are_replaced_both_ways(is_chunked: bool) -> None:
             reply = await line.reply()
             assert (reply.body, reply.header("content-length")) == (b"abcdefabcdef", "12")
             assert (there.requests[-1].body, there.requests[-1].header("content-length")) == (b"ABCDEF", "6")
+
+
+async def test_a_body_that_an_edit_leaves_as_it_is_keeps_its_framing() -> None:
+    rules = Fixed(Decision(request_body=lambda body: body, response_body=lambda body: body))
+    chunks = b"3\r\nabc\r\n0\r\n\r\n"
+    data = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 6\r\n\r\n"
+    async with origin(answering(data)) as there, proxy(rules=rules) as engine, wire(engine) as line:
+        reply = await line.get(there.url())
+        assert (reply.body, reply.trailers, reply.header("content-length")) == (b"abc", b"X-Sum: 6\r\n", None)
+        assert there.requests[-1].header("content-length") is None
+        await line.send(request(there.url(), "Transfer-Encoding: chunked", method="POST", body=chunks))
+        assert (await line.reply()).body == b"abc"
+        assert there.requests[-1].body == chunks
+        with_trailer = chunks[:-2] + b"X-Auth: plum\r\n\r\n"
+        await line.send(request(there.url(), "Transfer-Encoding: chunked", method="POST", body=with_trailer))
+        assert (await line.reply()).body == b"abc"
+        assert there.requests[-1].body == b"abc", "what nobody looked at does not go along"
+
+
+@pytest.mark.parametrize("way", ["request_body", "response_body"])
+async def test_others_are_served_while_a_rule_edits_a_body(way: str) -> None:
+    is_served = threading.Event()
+
+    def edit(body: bytes) -> bytes:
+        assert body != b"slow" or is_served.wait(20)
+        return body.upper()
+
+    async def echo(line: Line) -> None:
+        while (asked := await line.request()) is not None:
+            await line.say(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(asked.body), asked.body))
+
+    rules = Fixed(Decision(**{way: edit}))
+    async with origin(echo) as there, proxy(rules=rules) as engine, wire(engine) as slow, wire(engine) as other:
+        await slow.send(request(there.url(), "Content-Length: 4", method="POST", body=b"slow"))
+        await other.send(request(there.url(), "Content-Length: 4", method="POST", body=b"fast"))
+        assert (await other.reply()).body == b"FAST"
+        is_served.set()
+        assert (await slow.reply()).body == b"SLOW"
+
+
+@pytest.mark.parametrize("way", ["request_body", "response_body"])
+async def test_an_edit_that_fails_is_502_and_the_client_goes_on(way: str) -> None:
+    def edit(body: bytes) -> bytes:
+        raise MemoryError
+
+    memory = Memory()
+    rules = Fixed(Decision(**{way: edit}))
+    async with origin() as there, proxy(recorder=memory, rules=rules) as engine, wire(engine) as line:
+        for _ in range(2):
+            await line.send(request(there.url(), "Content-Length: 4", method="POST", body=b"abcd"))
+            assert (await line.reply()).status == 502
+        assert "edit of the body failed: MemoryError" in ((await memory.flow(2)).error or "")
 
 
 async def test_block_answers_with_its_status() -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from dari.proxy.ca import CertificateAuthority
-from dari.proxy.engine.hooks import NoRules
+from dari.proxy.engine.hooks import PASS, Decision, NoRules
+from dari.proxy.flow import Flow
 from tests.support.origins.origin import Line, origin
 from tests.support.proxy_engine import FAST, Memory, proxy, request, tunnel, wire
 
@@ -56,6 +57,25 @@ async def test_a_tunnel_to_nowhere_is_502() -> None:
     async with proxy() as engine, wire(engine) as line:
         await line.send(f"CONNECT {gone.authority} HTTP/1.1\r\nHost: {gone.authority}\r\n\r\n".encode())
         assert (await line.reply()).status == 502
+
+
+@pytest.mark.parametrize("decision", [Decision(), Decision(block_status=403)])
+async def test_what_is_sent_into_a_tunnel_that_is_refused_is_never_a_request(decision: Decision) -> None:
+    class Rules(NoRules):
+        def decide(self, flow: Flow) -> Decision:
+            return decision if flow.method == "CONNECT" else PASS
+
+    memory = Memory()
+    async with origin() as gone:
+        pass
+    async with origin() as there, proxy(recorder=memory, rules=Rules()) as engine, wire(engine) as line:
+        connect = f"CONNECT {gone.authority} HTTP/1.1\r\nHost: {gone.authority}\r\n\r\n".encode()
+        await line.send(connect + request(there.url()))
+        reply = await line.reply()
+        assert (reply.status, reply.header("connection")) == (decision.block_status or 502, "close")
+        await line.send(request(there.url()))
+        assert await line.rest() == b""
+        assert there.connections == 0 and len(memory.flows) == 1
 
 
 async def test_a_reset_at_the_far_end_resets_the_client() -> None:

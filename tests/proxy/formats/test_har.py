@@ -117,6 +117,28 @@ def test_secrets_are_hidden_in_the_whole_file() -> None:
     assert SECRET in b"".join(har.export([one])).decode()
 
 
+def test_cookies_are_exported_as_they_were_sent() -> None:
+    odd = '"' + "\\a" * 30_000 + '"'
+    one = flow(
+        1,
+        request_headers=[(b"Cookie", f"a=1; b={odd}; c d={{x}}; lonely".encode())],
+        response_headers=[(b"Set-Cookie", b"s=1; Path=/; HttpOnly"), (b"Set-Cookie", b"t=a=b; Secure")],
+    )
+    found = exported(one, redactor=REVEALED)["log"]["entries"][0]
+    pairs = {cookie["name"]: cookie["value"] for cookie in found["request"]["cookies"]}
+    assert pairs == {"a": "1", "b": odd, "c d": "{x}"}
+    assert found["response"]["cookies"] == [{"name": "s", "value": "1"}, {"name": "t", "value": "a=b"}]
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "unicode-escape", "zlib", "no-such-thing"])
+def test_a_charset_that_is_none_makes_a_body_utf_8(charset: str) -> None:
+    text = "".join(map(chr, range(0x4E00, 0x9F00)))
+    one = entry()
+    one["response"]["content"] = {"mimeType": f"text/plain; charset={charset}", "text": text, "size": 1}
+    (read,) = loaded(log(one)).flows
+    assert text.encode().startswith(read.response_body.sample) and read.response_body.size_bytes == len(text.encode())
+
+
 def test_what_is_exported_comes_back(tmp_path: Path) -> None:
     bodies = BodyStore(tmp_path / "bodies")
     one = flow(

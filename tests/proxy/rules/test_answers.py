@@ -7,7 +7,7 @@ import pytest
 from dari.errors import InvalidInput
 from dari.proxy.api.rules import mock_of
 from dari.proxy.flow import Flow
-from dari.proxy.rules.rule import MapLocalRule, MapLocalSource
+from dari.proxy.rules.rule import MAX_EDITED_BYTES, BodyReplaceRule, MapLocalRule, MapLocalSource
 from tests.support.proxy_rules import ask, book_of
 
 
@@ -60,3 +60,10 @@ def test_a_request_without_an_answer_cannot_be_mocked() -> None:
     flow.status = None
     with pytest.raises(InvalidInput, match="7"):
         mock_of(flow, b"")
+
+
+def test_a_replacement_that_would_fill_the_memory_leaves_the_body_as_it_is() -> None:
+    rule = BodyReplaceRule(matcher="/", find="a", text="b" * 1024)
+    assert rule.apply(b"cat") == b"c" + b"b" * 1024 + b"t"
+    body = b"a" * (MAX_EDITED_BYTES // 1024 + 1)
+    assert rule.apply(body) == body

@@ -37,7 +37,8 @@ async def test_every_setting_is_seen_in_the_configuration(tmp_path: Path) -> Non
         await tools.call("engine_set_throttle", **throttle)
         await tools.call("engine_set_client_allowlist", enabled=True, ips=["::ffff:10.0.0.7"])
         await tools.call("engine_set_transparent", enabled=False, listen_port=9999)
-        await tools.call("engine_set_upstream", proxy="http://me:secret@up.test:3128", insecure_hosts=["dev.test"])
+        await tools.proxy.service.settings.set_upstream(proxy="http://me:secret@up.test:3128")
+        await tools.call("engine_set_upstream", insecure_hosts=["dev.test"])
         await tools.call("engine_set_policy", blocks_private_targets=True)
         config = await tools.call("engine_config_get")
         assert config["inspect"]["enabled"] is False

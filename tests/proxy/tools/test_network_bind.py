@@ -1,4 +1,4 @@
-"""Who may open the proxy to other machines: a person, by every way; and what protects this machine then."""
+"""What only a person may open: the proxy to other machines, its traffic to another proxy; and what protects us then."""
 
 from __future__ import annotations
 
@@ -101,3 +101,19 @@ async def test_a_caller_never_has_more_scopes_than_the_one_it_serves() -> None:
             assert caller_has("read") and not caller_has("admin") and not caller_has("control")
         assert caller_has("control")
     assert caller_has("admin")
+
+
+async def test_an_agent_may_take_an_upstream_proxy_away_and_not_name_one(tmp_path: Path) -> None:
+    async with crab(tmp_path) as rig:
+        for name, arguments in (
+            ("engine_set_upstream", {"proxy": "http://127.0.0.1:9", "insecure_hosts": ["*"]}),
+            ("rpc", {"method": "engine.set_upstream", "params": {"proxy": "socks5://127.0.0.1:9"}}),
+        ):
+            with pytest.raises(Refused) as refused:
+                await rig.call(name, **arguments)
+            assert refused.value.code == Denied.code and "dari proxy set upstream --proxy" in refused.value.hint
+        config = await rig.call("engine_config_get")
+        assert config["upstream"]["proxy"] is None and config["upstream"]["insecure_hosts"] == []
+        await rig.proxy.service.settings.set_upstream(proxy="http://127.0.0.1:9")
+        await rig.call("engine_set_upstream", proxy="")
+        assert (await rig.call("engine_config_get"))["upstream"]["proxy"] is None

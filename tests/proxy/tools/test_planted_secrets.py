@@ -75,7 +75,8 @@ async def seeded(directory: Path) -> AsyncIterator[tuple[Crab, str]]:
         remote = f"https://deploy:maple-syrup-9@quiet.test/?{planted_secrets.query()}"
         await made.call("rules_add", kind="map_remote", matcher="quiet.test/r", destination=remote)
         await made.call("rules_add", kind="breakpoint", matcher=f"{site}/held", time_limit_s=60)
-        await made.call("engine_set_upstream", proxy="")
+        upstream = made.proxy.service.settings.set_upstream
+        await upstream(proxy="http://deploy:maple-syrup-9@127.0.0.1:9", bypass=["*"])
         yield made, site
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +16,7 @@ from dari.text.redact import (
     MARK,
     MAX_CHARS,
     Redactor,
+    documents,
     is_secret_name,
     redact_body,
     redact_headers,
@@ -284,3 +288,37 @@ def test_a_redactor_keeps_bytes_it_need_not_touch_and_counts() -> None:
     assert redactor.url("https://a/?token=x") == f"https://a/?token={MARK}"
     assert redactor.body("code=1", "application/x-www-form-urlencoded") == f"code={MARK}"
     assert redactor.found == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name":"password","value":' * 2000,
+        '{"name":"password","value":[' * 2000 + "]}" * 2000,
+        '{"tokens":' * 2000 + "1" + "}" * 2000,
+        '{"tokens":' * 2000,
+        '"{"name":"password","value":{' * 2000,
+    ],
+)
+def test_brackets_in_brackets_are_met_a_few_times_and_not_once_for_each_around_them(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met = 0
+
+    class Counted:
+        def __init__(self, pattern: re.Pattern[str]) -> None:
+            self._pattern = pattern
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._pattern, name)
+
+        def finditer(self, *given: Any) -> Iterator[re.Match[str]]:
+            nonlocal met
+            for found in self._pattern.finditer(*given):
+                met += 1
+                yield found
+
+    real = documents.compiled
+    monkeypatch.setattr(documents, "compiled", lambda pattern: Counted(real(pattern)))
+    documents.hide_json(text)
+    assert met <= 25 * len(text)

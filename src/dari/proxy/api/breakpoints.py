@@ -130,6 +130,7 @@ class BreakpointsApi:
         """Let it go on with these changes, or end it with `abort`."""
         held = self._find(id)
         _check(held, method, url, status)
+        url = None if url is None else read_url(url)
         edit = HeadEdit(method=method, url=url, status=status, abort=abort)
         if set_headers or remove_headers:
             edit.headers = _edited(held, set_headers or {}, remove_headers or [])
@@ -244,8 +245,6 @@ def _check(held: _Held, method: str | None, url: str | None, status: int | None)
         raise InvalidInput(f"status {status} is out of range", "give an HTTP status between 200 and 599")
     if method is not None:
         read_method(method)
-    if url is not None:
-        read_url(url)
 
 
 def _edited(held: _Held, changes: dict[str, str], removed: list[str]) -> list[tuple[bytes, bytes]]:

@@ -195,6 +195,10 @@ class SettingsApi:
     ) -> Ok:
         """How origins are reached. What is left out stays; an empty text or list takes a setting back."""
         now = self._runtime.configuration.upstream
+        if proxy and proxy != now.proxy:
+            # It sees every secret of plain HTTP, and with an insecure host those of HTTPS.
+            command = "`dari proxy set upstream --proxy URL`"
+            require_scope("admin", f"which proxy all requests go to is decided by a person; ask them to run {command}")
         for path in (ca_file, *(file for one in client_certificates or () for file in (one.cert_path, one.key_path))):
             if path:
                 _check_pem_path(path, "give the absolute path of a PEM file")

@@ -10,7 +10,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -355,7 +355,7 @@ class TrafficApi:
     async def _write_har(self, path: str | None, pieces: Iterator[bytes], *, overwrite: bool) -> HarExport:
         runtime = self._runtime
         if path is None:
-            target = runtime.files.exports / time.strftime("crab-%Y%m%d-%H%M%S.har")
+            target = _free_name(runtime.files.exports / time.strftime("crab-%Y%m%d-%H%M%S.har"))
         else:
             target = Path(runtime.local_files.check(path, "HAR file", is_new=True))
             if not target.parent.is_dir():
@@ -438,6 +438,12 @@ def _oldest_first(sources: Sources, wanted: TrafficFilter, limit: int) -> Iterat
         flow = memory.get(flow_id) or (sources.store.get(flow_id) if sources.store is not None else None)
         if flow is not None:
             yield flow
+
+
+def _free_name(path: Path) -> Path:
+    """The path, or one with a number for the second export in the same second: a name that we choose is never taken."""
+    names = chain((path,), (path.with_stem(f"{path.stem}-{number}") for number in count(2)))
+    return next(name for name in names if not name.exists())
 
 
 def _write(target: Path, pieces: Iterator[bytes]) -> int:

@@ -145,12 +145,13 @@ class ClientConnection(FlowControlledProtocol):
 
     def exchange_over(self, keeps: bool, is_request_done: bool) -> None:
         """The response is written; begin the next request, or close."""
+        is_refused_tunnel = self._exchange is not None and self._exchange.head.method == "CONNECT"
         self._exchange = None
         self._body = None
         if self.transport.is_closing():
             return
         if not keeps or self.core.is_stopping or (self._has_ended and not self._buffer):
-            self._close(is_request_done)
+            self._close(is_request_done and not is_refused_tunnel)
             return
         self.deadline = self.core.clock() + self.core.config.idle_timeout_s
         self.free(~0 if not self.is_full else ~PIPELINED)
@@ -318,9 +319,10 @@ class ClientConnection(FlowControlledProtocol):
         flow = self._flow(head, "https", authority.text, "")
         decision = core.rules.decide(flow)
         is_decrypted = prepare(core, flow, decision)
-        if is_decrypted and decision.block_status is None and decision.fault is None:
+        is_read = is_decrypted or (decision.reads_plain and authority.port != DEFAULT_PORTS["https"])
+        if is_read and decision.block_status is None and decision.fault is None:
             gateway = ProtocolSniffer(
-                core, self.peer, authority.host, authority.port, flow, decrypts=True, owner=self.owner
+                core, self.peer, authority.host, authority.port, flow, decrypts=is_decrypted, owner=self.owner
             )
             self.transport.write(ESTABLISHED)
             gateway.open(self.transport, self.hand_over())
@@ -356,6 +358,7 @@ class ClientConnection(FlowControlledProtocol):
             self.transport.close()
             return
         self._is_lingering = True
+        self._buffer = b""
         self.deadline = self.core.clock() + self.core.config.linger_s
         self.free(~0)
         if self.transport.can_write_eof():

@@ -61,18 +61,22 @@ class ProcessFinder:
         self._thread = ThreadPoolExecutor(1, "process-finder")
         self._waiting: list[tuple[SocketPair, ConnectionOwner]] = []
         self._is_looking = False
+        self._is_closed = False
         self._holders = SocketHolders()
 
     def look(self, peer: Address, own: Address) -> ConnectionOwner:
         """The owner of the connection from `peer` to our `own` address."""
         owner = ConnectionOwner()
-        if len(self._waiting) < _WAITING:
+        if len(self._waiting) < _WAITING and not self._is_closed:
             self._waiting.append((SocketPair(peer, own), owner))
             if not self._is_looking:
                 self._begin()
         return owner
 
     def close(self) -> None:
+        """Those who still wait are not looked up any more."""
+        self._is_closed = True
+        self._waiting.clear()
         self._thread.shutdown(wait=False)
 
     def _begin(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dari.daemon.tcp_peer import Address
+from dari.proxy.access import parse_ip
 from dari.proxy.cert_page import CertPage
 from dari.proxy.engine.client_process import ConnectionOwner, ProcessFinder
 from dari.proxy.engine.config import EngineConfig
@@ -127,8 +128,11 @@ class EngineContext:
         here = transport.get_extra_info("sockname")
         if there is None or here is None:
             return False  # closed again already
-        for host, port in self.listeners:
-            if there[1] == port and (there[0] == host or (host in ("0.0.0.0", "::") and there[0] == here[0])):
+        to, own = parse_ip(there[0]), parse_ip(here[0])
+        for listener, port in self.listeners:
+            bound = parse_ip(listener)
+            # All of 127.0.0.0/8 is this machine, whatever address the connection came from.
+            if there[1] == port and (to == bound or (bound.is_unspecified and (to == own or to.is_loopback))):
                 return True
         return False
 

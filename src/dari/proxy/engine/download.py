@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -186,13 +187,28 @@ class Download:
         held = self._held
         assert held is not None and self._body_edit is not None
         if held.is_done and self._body_edit is not _unchanged:
-            body = self._body_edit(b"".join(held.payload))
-            head = response_writer.with_length(held.head, len(body))
-            self._held = _Held(head, held.status, body, [body] if body else [], True)
-        elif not held.is_done:
+            self._exchange.core.spawn(self._edit(self._body_edit, held))
+            return
+        if not held.is_done:
             most_bytes = BODY_WAIT_BYTES if self._body_edit is _unchanged else self._exchange.core.config.edit_bytes
             if len(held.raw) <= most_bytes:
                 return
+        self._body_edit = None
+        self._pause_response()
+
+    async def _edit(self, edit: Callable[[bytes], bytes], held: _Held) -> None:
+        # In a thread, as `Upload` does.
+        body = b"".join(held.payload)
+        try:
+            edited = await asyncio.to_thread(edit, body)
+        except Exception as error:
+            self._exchange.edit_failed(error)
+            return
+        if self._exchange.is_over:
+            return
+        if edited != body:
+            head = response_writer.with_length(held.head, len(edited))
+            self._held = _Held(head, held.status, edited, [edited] if edited else [], True)
         self._body_edit = None
         self._pause_response()
 

@@ -209,6 +209,11 @@ class Exchange:
         else:
             self.answer(make_refusal(status, reason), event)
 
+    def edit_failed(self, error: Exception) -> None:
+        """A rule's edit of a body raised: neither body may pass for the edited one."""
+        if not self.is_over:
+            self.fail(502, f"the rule's edit of the body failed: {str(error) or type(error).__name__}")
+
     def end_broken(self, reason: str, event: Event) -> None:
         """End the client's connection so that it cannot take the response for a whole one."""
         is_told_by_close = not self.writer.is_http2 and (
@@ -257,6 +262,8 @@ class Exchange:
 
     def open_tunnel(self) -> None:
         self.is_request_done = True
+        # A client may send on before it has its answer; in a tunnel that was refused, that would be read as requests.
+        self.keeps = False
         decision = self.decision
         if decision.block_status is not None:
             self.answer(make_refusal(decision.block_status, "blocked by a rule"), "blocked")

@@ -68,6 +68,8 @@ class Decision:
     is_recorded: bool = True
     decrypts: bool = False
     """Only asked for CONNECT (and for TLS on the transparent listener)."""
+    reads_plain: bool = False
+    """Only asked for CONNECT: requests are read if the client sends them without TLS, as browsers do for ws:// URLs."""
     reason: str | None = None
     """Why it is not decrypted; ends up in `flow.tls.problem`."""
     block_status: int | None = None

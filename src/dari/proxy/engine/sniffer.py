@@ -97,6 +97,9 @@ class ProtocolSniffer(FlowControlledProtocol):
             try:
                 sni = server_name(self._buffer)
             except Incomplete:
+                if self._flow is not None and not self._decrypts:
+                    self._tunnel()
+                    return
                 self.deadline = self._core.clock() + self._core.config.connect_timeout_s
                 return
             self._tls(sni)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -200,13 +201,30 @@ class Upload:
         edit = exchange.decision.request_body
         if exchange.is_request_done:
             if edit is not None:
-                exchange.outbox = edit(b"".join(self._collected))
-                exchange.head = request_heads.with_length(exchange.head, len(exchange.outbox))
+                exchange.core.spawn(self._edit(edit, b"".join(self._collected)))
+                self._collected = None
+                return
         elif len(exchange.outbox) <= (exchange.core.config.edit_bytes if edit is not None else BODY_WAIT_BYTES):
             if exchange.head.expects_continue:
                 self._continue()
             return
         self._collected = None
+        self._pause_request()
+
+    async def _edit(self, edit: Callable[[bytes], bytes], body: bytes) -> None:
+        exchange = self._exchange
+        # To unpack a body and look for secrets in it may take seconds, and others want to be served meanwhile.
+        try:
+            edited = await asyncio.to_thread(edit, body)
+        except Exception as error:
+            exchange.edit_failed(error)
+            return
+        if exchange.is_over:
+            return
+        # A body that stays as it is keeps its framing: a GET without one gets no length. Trailers were not looked at.
+        if edited != body or exchange.flow.request_body.trailers:
+            exchange.outbox = edited
+            exchange.head = request_heads.with_length(exchange.head, len(edited))
         self._pause_request()
 
     def _pause_request(self) -> None:

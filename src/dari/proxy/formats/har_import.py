@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from dari.errors import InvalidInput
+from dari.proxy.content_coding import in_charset
 from dari.proxy.flow import SAMPLE_BYTES, Event, Flow, Headers, Tls, WebSocketFrame
 from dari.proxy.recording.bodies import BodyStore
 from dari.struct_types import ready
@@ -173,11 +174,8 @@ def _content(content: dict[str, Any]) -> bytes:
     text = _text(content.get("text"))
     if _text(content.get("encoding")).lower() != "base64":
         mime = _text(content.get("mimeType")).lower()
-        charset = mime.partition("charset=")[2].strip("\"' ;") or "utf-8"
-        try:
-            return text.encode(charset)
-        except (LookupError, UnicodeError):
-            return text.encode("utf-8", "replace")
+        data = in_charset(text, [(b"content-type", mime.encode("utf-8", "replace"))])
+        return text.encode("utf-8", "replace") if data is None else data
     try:
         return base64.b64decode(text, validate=False)
     except (binascii.Error, ValueError):

@@ -75,6 +75,8 @@ class Decryption(NamedTuple):
     wanted: bool
     reason: str
     rule_id: str | None = None
+    reads_plain: bool = False
+    """A rule names the host, for http or https: requests that are not under TLS are read, which takes no CA."""
 
 
 def status_line(status: int) -> str:

@@ -11,6 +11,8 @@ from msgspec import Struct
 from dari.proxy.rules.matchers import MatcherKind
 
 Direction = Literal["request", "response"]
+MAX_EDITED_BYTES = 64 * 1024 * 1024
+"""A letter replaced by a page would turn 8 MB of that letter into more than the machine has."""
 
 
 class Rule(Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -114,9 +116,14 @@ class BodyReplaceRule(Rule, frozen=True, kw_only=True, tag="body_replace"):
     on: Direction = "response"
 
     def apply(self, body: bytes) -> bytes:
-        """The body must be decoded (no gzip); binary bodies stay as they are."""
+        """The body must be decoded (no gzip); one that would become longer than `MAX_EDITED_BYTES` stays as it is."""
         text = self.text.encode()
-        return text if self.find is None else body.replace(self.find.encode(), text)
+        if self.find is None:
+            return text
+        find = self.find.encode()
+        if len(body) + body.count(find) * (len(text) - len(find)) > MAX_EDITED_BYTES:
+            return body
+        return body.replace(find, text)
 
 
 class DelayRule(Rule, frozen=True, kw_only=True, tag="delay"):

@@ -116,7 +116,10 @@ class RuleSet:
         if known is None:
             if len(self._decryptions) >= MAX_SITES:
                 self._decryptions.clear()
-            known = self._decryptions[connect_authority] = self._decryption(Site.of("https", connect_authority))
+            plain = Site.of("http", connect_authority)
+            known = self._decryption(Site.of("https", connect_authority))
+            reads_plain = known.wanted or any(matcher.names(plain) for _, matcher in self.live)
+            known = self._decryptions[connect_authority] = known._replace(reads_plain=reads_plain)
         return known
 
     def decide_tunnel(self, connect_authority: str, *, counts: bool = True) -> MatchedRules:

@@ -21,7 +21,7 @@ Hosts = Annotated[list[str], Meta(description="hosts to slow down; a host stands
 PresetName = Annotated[str, Meta(description=f"off, {', '.join(link.name for link in PRESETS)}")]
 
 
-_PROXY_URL = "http, https or socks5://[user:password@]host:port; empty for none"
+_PROXY_URL = "empty for none; only a person may name one"
 
 
 class SettingsTools:

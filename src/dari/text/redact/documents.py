@@ -82,6 +82,7 @@ def _labelled(found: re.Match[str]) -> tuple[str, int]:
 def _by_key(text: str) -> tuple[str, int]:
     """Values of secret keys, and of objects that name what they hold: `name` (key, field …) beside `value`."""
     places: dict[int, tuple[int, str]] = {}
+    nesting = _Nesting(text)
     at = 0
     pattern = compiled(_JSON_KEY)
     while (found := pattern.search(text, at)) is not None:
@@ -89,25 +90,26 @@ def _by_key(text: str) -> tuple[str, int]:
         name = found[1] if "\\" not in found[1] else _unescaped(found[1])
         level = sensitivity(name)
         if level is not Sensitivity.HARMLESS:
-            end = _value_end(text, at, found[2], level)
+            end = _value_end(nesting, at, found[2], level)
             if end > at and is_secret(name, text[at:end]):
                 places[at] = end, found[2]
                 at = end
                 continue
         if name.lower() in _NAME_KEYS:
-            place = _named(text, found)
+            place = _named(nesting, found)
             if place is not None:
                 places[place[0]] = place[1], found[2]
     return _without(text, places)
 
 
-def _named(text: str, found: re.Match[str]) -> tuple[int, int] | None:
+def _named(nesting: _Nesting, found: re.Match[str]) -> tuple[int, int] | None:
     """Where the value stands that a `name` member names, if it has to be hidden."""
+    text = nesting.text
     end = _string_end(text, found.end(), found[2])
     name = text[found.end() : end].strip('\\"')
     if not 0 < len(name) <= MAX_NAME_CHARS or sensitivity(name) is Sensitivity.HARMLESS:
         return None
-    place = _value_beside(text, found.start(), end, found[2])
+    place = _value_beside(nesting, found.start(), end, found[2])
     return place if place is not None and is_secret(name, text[place[0] : place[1]]) else None
 
 
@@ -123,15 +125,16 @@ def _without(text: str, places: dict[int, tuple[int, str]]) -> tuple[str, int]:
     return "".join((*pieces, text[done:])), len(places)
 
 
-def _value_beside(text: str, start: int, end: int, escape: str) -> tuple[int, int] | None:
+def _value_beside(nesting: _Nesting, start: int, end: int, escape: str) -> tuple[int, int] | None:
     """Where the `value` member of the same object stands: behind the name within reach, else before it."""
+    text = nesting.text
     opening = max(text.rfind("{", max(0, start - _MAX_OBJECT_CHARS), start), 0)
     behind = compiled(_VALUE_BEHIND).match(text, end)
     before = compiled(_VALUE_BEFORE).match(text, opening, start) if behind is None else None
     found = behind or before
     if found is None or found[1] != escape:
         return None
-    value_end = _value_end(text, found.end(), escape, Sensitivity.SECRET)
+    value_end = _value_end(nesting, found.end(), escape, Sensitivity.SECRET)
     return (found.end(), value_end) if value_end > found.end() else None
 
 
@@ -151,16 +154,16 @@ def _by_array_pair(text: str) -> tuple[str, int]:
     return ("".join((*pieces, text[done:])), count) if count else (text, 0)
 
 
-def _value_end(text: str, start: int, escape: str, level: Sensitivity) -> int:
+def _value_end(nesting: _Nesting, start: int, escape: str, level: Sensitivity) -> int:
     """Where the value ends, or `start` to leave it: true, false, null, counts, and what is searched inside."""
+    text = nesting.text
     if text.startswith(escape + '"', start):
         return _string_end(text, start, escape)
     if text.startswith(("{", "["), start):
         if level is Sensitivity.SUSPICIOUS or compiled(_SCHEMA).match(text, start):
             return start
-        end = _nesting_end(text, start)
-        is_counts = level is Sensitivity.UNLESS_COUNT and not compiled(_HAS_TEXT).search(text, start, end)
-        return start if is_counts else end
+        end = nesting.end(start)
+        return start if level is Sensitivity.UNLESS_COUNT and not nesting.has_text(start, end) else end
     number = compiled(_JSON_NUMBER).match(text, start)
     return start if number is None or level is not Sensitivity.SECRET else number.end()
 
@@ -176,13 +179,39 @@ def _string_end(text: str, start: int, escape: str) -> int:
     return close.end() if close else len(text)
 
 
-def _nesting_end(text: str, start: int) -> int:
-    depth = 0
-    for token in compiled(_JSON_NESTING).finditer(text, start):
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
-        if depth == 0:
-            return token.end()
-    return len(text)
+class _Nesting:
+    """Where the objects and arrays of a text end. A bracket is met once, however many stand around it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._ends: dict[int, int] = {}
+        # Text that opens what it never closes, inside strings of what came before, could be walked again and again.
+        self._left_chars = 20 * len(text)
+        self._textless_until = 0
+
+    def end(self, start: int) -> int:
+        """Behind the bracket that closes the one at `start`; the end of the text where none does."""
+        ends = self._ends
+        if start not in ends and self._left_chars > 0:
+            opened: list[int] = []
+            for token in compiled(_JSON_NESTING).finditer(self.text, start):
+                if token[0] in ("{", "["):
+                    opened.append(token.start())
+                elif token[0] in ("}", "]"):
+                    ends[opened.pop()] = token.end()
+                if not opened:
+                    break
+            ends.update(dict.fromkeys(opened, len(self.text)))
+            self._left_chars -= ends.get(start, len(self.text)) - start
+        return ends.get(start, len(self.text))
+
+    def has_text(self, start: int, end: int) -> bool:
+        if end <= self._textless_until:
+            return False
+        if compiled(_HAS_TEXT).search(self.text, start, end):
+            return True
+        self._textless_until = end
+        return False
 
 
 def _unescaped(name: str) -> str:
