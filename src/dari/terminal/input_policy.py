@@ -40,6 +40,11 @@ CARRIERS = frozenset(
         *("pwsh", "elvish", "rlwrap", "lxc", "machinectl", "nsenter", "chroot", "unshare", "bwrap", "crux", "expect"),
     ]
 )
+# A shell escape begins a command of the program; in a pager any keys may come before it.
+_HANDED_OVER = r"!+\s*([^!\x00-\x1f][^\x00-\x1f]*)"
+_ESCAPE = re.compile(r"(?:^|[\x00-\x1f:\\])(?:[\s\d.,%$']|r|w|read|write|sil(?:ent)?)*" + _HANDED_OVER)
+_PAGER_ESCAPE = re.compile(_HANDED_OVER)
+_PAGERS = frozenset(("less", "more", "most", "man", "pager"))
 _MOVES = re.compile(r"^(\x1b(\[[\d;]*[A-Za-z~]|O[A-Za-z])?)+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # accept-and-hold of zsh; the editor on the line of fish. The ESC stays, which makes the line uncertain.
@@ -150,11 +155,13 @@ class PaneInputPolicy:
         elif reader == "lines":
             lines = [*self._rests(entry.text, 0), *entry.text.split("\n")]
             self._guard.check_danger(lines, pane.cwd(), approved)
-        elif pane.kind is not None:
-            # The first line is the program's, unless it may be about to end: after that, the shell's.
-            is_ending = time.monotonic() - self._entered_at < ENDING_S and not pane.is_asking_secret
-            lines = entry.text.split("\n")
-            lines = [*self._rests(entry.text, 1), *(lines if is_ending else lines[1:])]
+        else:
+            lines = [] if pane.is_asking_secret else self._escapes(self._entering(text))
+            if pane.kind is not None:
+                # The first line is the program's, unless it may be about to end: after that, the shell's.
+                is_ending = time.monotonic() - self._entered_at < ENDING_S and not pane.is_asking_secret
+                entered = entry.text.split("\n")
+                lines += [*self._rests(entry.text, 1), *(entered if is_ending else entered[1:])]
             self._guard.check_danger(lines, pane.cwd(), approved)
 
     def note(self, text: str) -> None:
@@ -178,6 +185,18 @@ class PaneInputPolicy:
         """What the shell would have if the program ended at any of the keys that it was sent."""
         first = entered.partition("\n")[0]
         return [_MOVES.sub("", self._ahead[at:]) + first for at in range(since, len(self._ahead))]
+
+    def _escapes(self, entering: str) -> list[str]:
+        """Commands that a program hands to a shell: `:!rm x` of an editor, `!rm x` of a pager, `\\! rm x` of psql."""
+        if "!" not in self._ahead + entering:
+            return []
+        pane, process = self._pane, self._pane.foreground()
+        is_pager = not _PAGERS.isdisjoint(pane.foreground_names())
+        # Of a pipe whose first program has ended, the last one may not be known: it is a pager as a rule.
+        is_pager = is_pager or process is None or (process.pid == pane.pid and not pane.has_terminal)
+        escape = _PAGER_ESCAPE if is_pager else _ESCAPE
+        lines = re.split(r"[\r\n]", self._ahead + entering)[:-1]
+        return [found[1] for line in lines for found in escape.finditer(line)]
 
     def _entering(self, text: str) -> str:
         """Every key that makes a shell take the line, or open an editor on it, as Enter."""

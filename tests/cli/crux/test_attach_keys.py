@@ -93,6 +93,20 @@ def test_a_tab_and_a_window_are_renamed_in_the_status_line(crux: Crux) -> None:
         leave(someone)
 
 
+def test_the_status_line_keeps_the_shown_tab_and_notices_where_tabs_do_not_fit(crux: Crux) -> None:
+    with person("attach", cols=40) as someone:
+        someone.until_text("$")
+        for index in range(1, 9):
+            someone.type(PREFIX + "c")
+            someone.until(lambda index=index: f" {index}:" in someone.status and "*" in someone.status)  # type: ignore[misc]
+        assert " < " in someone.status and " 0:" not in someone.status
+        someone.type(PREFIX + "[")
+        someone.until(lambda: "copy mode" in someone.status)
+        someone.type("q" + PREFIX + "0")
+        someone.until(lambda: " 0:" in someone.status and " > " in someone.status + " ")
+        leave(someone)
+
+
 def test_the_list_of_windows_takes_the_person_to_a_pane(crux: Crux) -> None:
     crux.ok("new-window", "--name", "first", "--", "sh", "-c", "echo in the first; exec cat")
     crux.ok("new-window", "--name", "second", "--", "sh", "-c", "echo in the second; exec cat")

@@ -203,3 +203,12 @@ def test_safety_agrees_with_the_engines_own_judgement() -> None:
     for text in ("plain", "한글 😀", "two\nlines", "\x1b[201~out", "tab\there"):
         data = text.encode()
         assert is_safe(text) == lib.ghostty_paste_is_safe(data, len(data)), text
+
+
+async def test_a_program_that_copies_without_end_pushes_out_nobody_elses_clips(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        mine = await house.service.clipboard.copy("mine")
+        await house.service.commands.execute(f"for i in $(seq 300); do {osc52(b'flood')}; done")
+        found = await house.service.clipboard.history(limit=100)
+        assert len(found.entries) == 100
+        assert found.entries[-1].id == mine.id and found.entries[0].text == "flood"

@@ -106,3 +106,14 @@ async def test_a_syntax_error_before_a_command_that_runs_is_shown_with_it(tmp_pa
         result = await pane.execute("if then fi\necho two", 20)
         assert "syntax error" in result.output
         assert result.output.endswith("two")
+
+
+@pytest.mark.parametrize("shell", LEAST)
+async def test_a_command_runs_in_a_terminal_that_a_program_left_raw(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not on this machine")
+    async with pane_in(tmp_path, shell) as pane:
+        assert (await pane.execute("stty raw -echo", 30)).exit_code == 0
+        assert (await pane.execute("echo 'still here'", 30)).output == "still here"
+        assert (await pane.execute("stty sane", 30)).exit_code == 0
+        assert (await pane.execute("echo sane", 30)).output == "sane"

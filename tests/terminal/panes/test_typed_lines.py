@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import termios
 from pathlib import Path
 
 import pytest
 
 from dari.terminal.panes import events
 from dari.terminal.panes.pane import Pane
+from dari.terminal.panes.pty import Pty
 from tests.support.panes import Gate, pane_in
 from tests.support.waiting import until
 
@@ -85,6 +88,56 @@ async def test_a_line_typed_while_the_command_of_an_agent_runs_is_the_next_one(s
         await pane.send_text("echo next\n")
         gate.let_on()
         await _ended(pane, gate.command, "echo next")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_an_agents_command_waits_for_lines_that_were_typed_ahead(shell: str, tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
+    async with pane_in(tmp_path, shell) as pane:
+        await pane.execute("true", 30)
+        await pane.execute(gate.command, 0)
+        await gate.reached()
+        await pane.send_text("echo ahead; false\n" * 5)
+        running = asyncio.create_task(pane.execute("echo mine", 30))
+        await asyncio.sleep(0)  # it waits for the prompt now
+        gate.let_on()
+        result = await running
+        assert (result.output, result.exit_code) == ("mine", 0)
+        await pane.send_text("echo one; false\necho two; false\n")
+        result = await pane.execute("echo again", 30)
+        assert (result.output, result.exit_code) == ("again", 0)
+
+
+async def test_a_shell_that_begins_to_edit_its_line_is_not_taken_for_a_password_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is typed at one is not judged by the policy."""
+    async with pane_in(tmp_path, "bash") as pane:
+        looks = iter([termios.ICANON | termios.ECHO, 0])
+        monkeypatch.setattr(Pty, "_flags", lambda _: next(looks, 0))
+        assert not pane.is_asking_secret
+
+
+async def test_a_command_without_time_to_wait_is_typed_at_a_prompt_that_is_slow_to_draw(tmp_path: Path) -> None:
+    (tmp_path / ".bashrc").write_text("PS1='$(sleep 0.4)$ '\n")
+    async with pane_in(tmp_path, "bash") as pane:
+        await until(lambda: pane.commands.zone == "prompt")
+        result = await pane.execute("echo late", 0)
+        assert (await pane.wait_command(result.command_id, 30)).output == "late"
+
+
+async def test_an_agents_command_waits_for_a_shell_that_is_slow_to_read_what_was_typed_ahead(tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
+    async with pane_in(tmp_path, "zsh") as pane:
+        await pane.execute("zle-line-init() { sleep 0.8 }; zle -N zle-line-init", 30)
+        await pane.execute(gate.command, 0)
+        await gate.reached()
+        await pane.send_text("echo ahead; false\n")
+        running = asyncio.create_task(pane.execute("echo mine", 30))
+        await asyncio.sleep(0)  # it waits for the prompt now
+        gate.let_on()
+        result = await running
+        assert (result.output, result.exit_code) == ("mine", 0)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

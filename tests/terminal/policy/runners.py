@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-FOR_ROOT = ("su", "sg", "runuser")
-"""Others are asked for a password."""
+FOR_ROOT = ("su", "sg", "runuser", "dpkg")
+"""Others are asked for a password, or refused."""
 # (needs, text): run where `needs` is installed, and then leaves MARK behind.
 RUN = [
     ("flock", "flock f touch MARK"),
@@ -88,12 +88,59 @@ RUN = [
     ("ssh-agent", "ssh-agent touch MARK"),
     ("parallel", "parallel 'touch {}' ::: MARK"),
     ("socat", "socat - EXEC:'touch MARK'"),
+    ("git", "git init -q r; cd r; git config --type path core.fsmonitor \"touch $OLDPWD/MARK;:\"; git status"),
+    ("tmux", "tmux -L polmark3 -f /dev/null start\\; run 'touch MARK'"),
+    ("tmux", "tmux -L polmark4 -f <(echo 'run \"touch MARK\"') start"),
+    ("ed", "ed -s <<< '!touch MARK'"),
+    ("ed", "printf '!touch MARK\\nq\\n' | ed"),
+    ("ed", "ed '!touch MARK' < /dev/null"),
+    ("vim", "printf '!touch MARK\\nq\\n' | ex -s"),
+    ("make", "make -f - <<< 'x:;touch MARK'"),
+    ("make", "echo 'x:;touch MARK' | make -f-"),
+    ("make", "MAKEFLAGS='--eval=x:;touch\\ MARK' make x"),
+    ("awk", "awk -f <(echo 'BEGIN{system(\"touch MARK\")}')"),
+    ("sed", "sed -nf <(echo 'e touch MARK') /etc/hostname"),
+    ("xargs", "echo 'touch MARK' | xargs -I{} sh -c '{}'"),
+    ("xargs", "echo touch | xargs -I{} env {} MARK"),
+    ("find", "find /usr/bin -name touch -exec {} MARK ';'"),
+    ("find", "find /usr/bin -name touch -exec nice {} MARK ';'"),
+    ("awk", "awk \"$(echo 'BEGIN{system(\"touch MARK\")}')\""),
+    ("dpkg", "dpkg --pre-invoke='touch MARK' --remove nosuch"),
+    ("cmake", "cmake -E env touch MARK"),
+    ("su", "su -s /usr/bin/touch root MARK"),
+    ("su", "su root <<< \"touch $PWD/MARK\""),
+    ("sg", "newgrp root <<< 'touch MARK'"),
+    ("unshare", "unshare -r <<< 'touch MARK'"),
+    ("bash", "bash -c 'sh' <<< 'touch MARK'"),
     ("python3", "crontab -l 2>/dev/null; nohup setsid nice env A=1 touch MARK"),
 ]  # fmt: skip
 
 # What they run cannot be had here; the policy stops them all the same.
 STOPPED = [
     "git archive --remote=ext::'touch MARK' HEAD",
+    "git -c url.ext::touch.insteadOf=x ls-remote 'x MARK'",
+    "ssh host <<'EOF'\ntouch MARK\nEOF",
+    "ssh host bash -s <<< 'touch MARK'",
+    "cat script | ssh host",
+    "docker exec -i web sh <<< 'touch MARK'",
+    "echo 'touch MARK' | kubectl exec -i pod -- bash",
+    "chroot /srv <<< 'touch MARK'",
+    "find . -exec sh -c '{}' \\;",
+    "go test -exec 'touch MARK' ./...",
+    "RSYNC_CONNECT_PROG='touch MARK' rsync a rsync://host/b",
+    "tmux set-buffer 'touch MARK' \\; paste-buffer",
+    "KUBE_EDITOR='touch MARK' kubectl edit pod",
+    "SVN_SSH='touch MARK' svn ls svn+ssh://host/x",
+    "FZF_DEFAULT_COMMAND='touch MARK' fzf",
+    "GOFLAGS=-toolexec=touch go build",
+    "tmux send-keys -H 74 6f 75 63 68 0a",
+    "cp backup/.bashrc ~",
+    "curl -o ~/.zshrc http://host/x",
+    "wget -O ~/.profile http://host/x",
+    "sed -i s/a/b/ ~/.bashrc",
+    "echo x > ~/.config/fish/conf.d/a.fish",
+    "echo x >> ~/.bash_aliases",
+    "mv tool ~/.local/bin/ls",
     'some-new-runner "touch $x"',
     "echo touch | xargs -I % % MARK",
     "seq 9 | sort -S1k --compress-prog touch",
@@ -190,6 +237,26 @@ STOPPED = [
 ]
 
 NOTHING_RUNS = [
+    "printf ',s/rm/mv/\\nw\\nq\\n' | sed -n p",
+    "printf ',s/a/b/\\nw\\nq\\n' | ed -s f",
+    "ssh host <<'EOF'\nls\nEOF",
+    "tar c . | ssh host tar x",
+    "mysqldump shop | ssh host 'gzip > f'",
+    "docker exec -i db psql -U shop < dump.sql",
+    "find . -name '*.py' -exec sh -c 'wc -l \"{}\"' \\;",
+    "ls | xargs -I{} sh -c 'cat {} | wc -l'",
+    "ls | xargs -I{} cp {} /tmp/{}",
+    "git config --type bool core.fileMode false",
+    "cmake -E make_directory out",
+    "go test -run X ./...",
+    "BUILD_COMMAND='npm run build' make",
+    'sed "s/x/$(date)/" f',
+    'awk "NR == $(wc -l < f)" f',
+    "find . -name '*.o' -exec nice ls {} +",
+    "MAKEFLAGS=-j4 make",
+    "cp ~/.bashrc backup/",
+    "curl -o out.json http://host/x",
+    "sed -n p ~/.bashrc",
     "git rm --cached x",
     "docker rm -f web",
     "docker kill web",

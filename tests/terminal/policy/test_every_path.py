@@ -7,6 +7,7 @@ ask of tmux, and ways to make a shell run what does not look like a command when
 from __future__ import annotations
 
 import asyncio
+import shutil
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -169,6 +170,28 @@ async def behind_the_end_of_a_pager(house: House, command: str) -> object:
     return await house.service.commands.send_keys("Enter")
 
 
+async def out_of_a_pager(house: House, command: str) -> object:
+    await house.service.commands.execute("seq 1000 | less", timeout_s=0.0)
+    assert (await house.service.commands.wait_for("39", is_regex=False, timeout_s=20, since=0)).matched
+    await house.service.commands.send_keys("j j")
+    return await house.service.commands.send_text(f"!{command}\n")
+
+
+async def out_of_a_pager_whose_input_goes_on(house: House, command: str) -> object:
+    await house.service.commands.execute("yes 39 | less", timeout_s=0.0)
+    assert (await house.service.commands.wait_for("39\n39", is_regex=False, timeout_s=20, since=0)).matched
+    await house.service.commands.send_keys("j j")
+    return await house.service.commands.send_text(f"!{command}\n")
+
+
+async def out_of_an_editor(house: House, command: str) -> object:
+    await house.service.commands.execute("vi -u NONE notes.txt", timeout_s=0.0)
+    assert (await house.service.commands.wait_for("notes.txt", is_regex=False, timeout_s=20, since=0)).matched
+    await house.service.commands.send_keys("Escape")
+    await house.service.commands.send_text(":r !")
+    return await house.service.commands.send_text(f"{command}\n")
+
+
 async def with_the_echo_turned_off(house: House, command: str) -> object:
     return await house.service.commands.execute("stty -echo; sleep 9")
 
@@ -197,6 +220,9 @@ WAYS: list[Way] = [
     an_editor_on_the_line,
     an_enter_with_a_modifier,
     a_shell_in_the_shell,
+    out_of_a_pager,
+    out_of_a_pager_whose_input_goes_on,
+    out_of_an_editor,
     behind_the_end_of_a_repl,
     soon_after_the_end_of_a_repl,
     behind_a_password,
@@ -253,6 +279,17 @@ async def test_after_a_pager_was_left_one_goes_on_typing(tmp_path: Path) -> None
         await house.multiplexer.find().commands.ready(10)
         await house.service.commands.send_text("echo after''wards\n")
         assert (await house.service.commands.wait_for("afterwards", timeout_s=30, since=0)).matched
+
+
+async def test_an_editor_is_typed_into_without_questions(tmp_path: Path) -> None:
+    if shutil.which("vi") is None:
+        pytest.skip("vi is not on this machine")
+    async with house_in(tmp_path) as house:
+        await house.service.commands.execute(f"vi -u NONE {tmp_path}/notes.txt", timeout_s=0.0)
+        await house.service.commands.wait_for("notes.txt", is_regex=False, timeout_s=20, since=0)
+        for line in ("iWarning! rm removes files", "\x1b:w!", ":!ls", ":q!"):
+            await house.service.commands.send_text(line + "\n")
+        await until(lambda: (tmp_path / "notes.txt").exists())
 
 
 async def test_a_repl_is_typed_into_without_questions(tmp_path: Path) -> None:

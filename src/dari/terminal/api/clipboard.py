@@ -6,7 +6,7 @@ import itertools
 import re
 import shlex
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote, urlsplit
@@ -325,7 +325,14 @@ class ClipboardApi:
     def _keep(self, clip: Clip) -> None:
         self._clips.append(clip)
         while len(self._clips) > MAX_CLIPS or sum(len(each.data) for each in self._clips) > MAX_CLIPS_BYTES:
-            self._clips.popleft()
+            # The oldest of the source that has most: a program that copies without end pushes out nobody else's.
+            older = list(self._clips)[:-1]
+            taken = Counter((each.origin, each.from_pane) for each in older)
+            if len(self._clips) <= MAX_CLIPS:
+                for each in older:
+                    taken[each.origin, each.from_pane] += len(each.data)
+            source = max(taken, key=taken.__getitem__)
+            del self._clips[next(at for at, each in enumerate(older) if (each.origin, each.from_pane) == source)]
 
     def _newest(self) -> Clip:
         if not self._clips:

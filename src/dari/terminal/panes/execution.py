@@ -23,7 +23,7 @@ from dari.terminal.engine.engine import Engine
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
 from dari.terminal.panes.output_router import Replies
 from dari.terminal.panes.prompt_line import PromptLine
-from dari.terminal.panes.prompts import FoundPrompt, find_prompt
+from dari.terminal.panes.prompts import FoundPrompt, find_prompt, waits_for_keys
 from dari.terminal.panes.pty import ProcessInfo, Pty
 from dari.terminal.panes.shell_integration import NUMBER, ShellKind, join_script, quote
 
@@ -54,6 +54,7 @@ def type_command(command: str, kind: ShellKind, engine: Engine) -> bytes:
         typed = engine.encode_paste(as_one_line(text) if has_lines else f"eval {quote(text, kind)}")
     if kind == "sh":
         _check_length(typed)
+        return typed + b"\n"  # the kernel may make no line end of ^M: a program left the terminal raw
     return typed + b"\r"
 
 
@@ -117,7 +118,10 @@ QUIET_S, SETTLE_S = 0.15, 0.5
 JOIN_S = 3.0
 BEGIN_S = 1.0
 """A shell that knows our marks shows the first of them within this."""
-_HINT = "crux_wait_command, crux_interrupt_command or crux_send_keys, or take another pane"
+_HINT = (
+    "wait for it with crux_wait_command, end it with crux_interrupt_command, answer it with crux_send_keys, "
+    "or take another pane"
+)
 
 
 class Put(Protocol):
@@ -146,6 +150,9 @@ class Execution:
         self._foreground = foreground
         self._control = control
         self._turn = asyncio.Lock()
+        self.may_type = asyncio.Event()
+        """Not set while a command is about to be typed: what is sent from now on comes after it."""
+        self.may_type.set()
         self._nonce = ""
         self._typed_s = self.shown_s = -SETTLE_S
         log.on_incomplete = self._give_up
@@ -168,6 +175,7 @@ class Execution:
             if self._replies.has_answered_command:
                 self._replies.has_answered_command, clearing = False, self._line.emptying
             record = log.send(command, log.cwd or cwd(), size)
+            record.has_begun = log.kind == "sh" and not self._pty.has_echo  # no line of its own comes before its output
             self._typed_s = asyncio.get_running_loop().time()
             self._put(clearing + typed, is_command=True)
             return record
@@ -200,13 +208,18 @@ class Execution:
                 break
         line.is_begun = line.is_begun or not has_spoken
         # Two short commands at once run one after the other; a long one is reported at once. The start of a shell
-        # that was only just opened is not the command's time.
+        # that was only just opened is not the command's time, nor is the drawing of its prompt.
         patience_s = min(timeout_s, BUSY_S if log.zone == "running" else PROMPT_S)
-        if log.zone == "unknown":
+        if log.zone in ("unknown", "prompt"):
             patience_s = PROMPT_S if log.has_shell else BUSY_S
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + patience_s
-        while not log.is_ready:
+        begun_s = loop.time()
+        deadline_s = begun_s + patience_s
+        while not log.is_ready or line.has_lines_ahead:
+            if log.is_ready:
+                await self._await_lines_ahead(begun_s + min(timeout_s, PROMPT_S))
+                deadline_s = loop.time() + patience_s  # a line that was typed ahead is a command with a time of its own
+                continue
             check()
             found = self._find()
             if found is not None and not self._is_quiet:
@@ -216,12 +229,33 @@ class Execution:
                 return found
             if found is not None and not await self._join(found):
                 return FoundPrompt("idle" if found.kind == "fish" else "mark", found.kind, found.pid)
-            if await log.ready(max(0.0, min(LOOK_S, deadline_s - loop.time()))):
-                return None
-            if loop.time() >= deadline_s:
+            if not await log.ready(max(0.0, min(LOOK_S, deadline_s - loop.time()))) and loop.time() >= deadline_s:
                 check()
                 self._refuse()
         return None
+
+    async def _await_lines_ahead(self, until_s: float) -> None:
+        """At its prompt the shell may still read what was typed ahead: what is typed now would come behind it. Conflict
+        when it has not read that until then."""
+        loop = asyncio.get_running_loop()
+        quiet_s = loop.time() + ANSWER_S
+        self.may_type.clear()
+        try:
+            while self._log.is_ready:
+                is_unread = self._pty.has_unread_input
+                if loop.time() >= (max(until_s, quiet_s) if is_unread else quiet_s):
+                    if is_unread:
+                        self._refuse()
+                    break
+                has_read_all = not is_unread and waits_for_keys(self._log.shell_pid)
+                if has_read_all and loop.time() - self.shown_s >= DRAWN_S:
+                    break
+                await asyncio.sleep(DRAWN_S)  # the kernel hands on what the shell has said a moment later
+                if has_read_all:
+                    break
+            self._line.has_lines_ahead = not self._log.is_ready
+        finally:
+            self.may_type.set()
 
     def _refuse(self) -> None:
         busy, running = self._foreground(), self._log.current

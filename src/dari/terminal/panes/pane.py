@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from dari.errors import Conflict
+from dari.process.group import members_of
 from dari.process.spawner import SpawnedProcess, Spawner
 from dari.terminal.engine.engine import DEFAULT_HISTORY_ROWS, Engine, make_engine
 from dari.terminal.engine.keys import Key
@@ -243,7 +244,7 @@ class Pane:
     @property
     def is_asking_secret(self) -> bool:
         """The kernel reads a line for the program and does not show it: a password is being asked for."""
-        return self.is_alive and self._pty.is_canonical and not self._pty.has_echo
+        return self.is_alive and self._pty.echo_teller is None
 
     @property
     def reads_lines(self) -> bool:
@@ -260,6 +261,12 @@ class Pane:
         group = self._pty.foreground_group if self.is_alive else None
         return (describe(group) if group else None) or (describe(self.pid) if self.is_alive else None)
 
+    def foreground_names(self) -> set[str]:
+        """The names of all programs that have the terminal: of a pipe, those that still run."""
+        group = self._pty.foreground_group if self.is_alive else None
+        found = [self.foreground(), *(describe(pid) for pid in (members_of(group) if group else ()))]
+        return {process.name for process in found if process is not None}
+
     def cwd(self) -> str:
         """Where the shell is, or the program that runs in it when it went elsewhere."""
         if not self.is_alive:
@@ -275,10 +282,11 @@ class Pane:
         Right after `execute` they are for its command: the shell must have begun it, for what comes while the shell
         still edits the line reaches the command without a line end.
         """
-        is_entering = self._entering.locked() or self.commands.is_entering
+        is_entering = self._entering.locked() or self.commands.is_entering or not self._execution.may_type.is_set()
         if is_entering or self._would_lose_end(data):
             async with self._entering:
                 if is_entering:
+                    await self._execution.may_type.wait()
                     await self.commands.entered(ENTER_S)
                     if self.kind == "fish":
                         await self._pty.become_canonical(FISH_S)

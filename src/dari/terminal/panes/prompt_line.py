@@ -34,6 +34,8 @@ class PromptLine:
         self._recent = ""
         """What was typed last."""
         self._has_typed_ahead = False
+        self.has_lines_ahead = False
+        """Lines were entered, and the shell may not have read them all."""
         self.is_echoing = False
         """What comes now is the line that is being typed at a prompt."""
         self.is_begun = False
@@ -49,15 +51,13 @@ class PromptLine:
         """Whether the shell has something to say about it: somebody pressed Enter or ^C at the prompt."""
         is_first, recent = zone == "input" and not self.is_echoing, self._recent
         self._recent = (recent + data.decode(errors="replace"))[-RECENT_CHARS:]
+        self.has_lines_ahead = self.has_lines_ahead or (not is_command and any(end in data for end in _ENTER))
+        # sh does not say when a command begins, and what the kernel has of a line outlasts its next prompt.
+        if not is_command and (zone != "input" or self._kind() == "sh"):  # a program may leave it to the shell
+            self._has_typed_ahead = not data.endswith((*_ENTER, b"\x03"))
         if zone != "input":
-            if not is_command:  # a program may leave it to the shell
-                self._has_typed_ahead = not data.endswith((*_ENTER, b"\x03"))
             return False
-        if self._kind() == "sh":
-            if not is_command:
-                # It does not say when a command begins, and what the kernel has of a line outlasts its next prompt.
-                self._has_typed_ahead = not data.endswith((*_ENTER, b"\x03"))
-        else:
+        if self._kind() != "sh":
             if is_first and not self._was_typed_ahead(recent):
                 self._forget_shown()
             self.is_echoing = True

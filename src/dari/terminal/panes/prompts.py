@@ -92,6 +92,15 @@ def reads_terminal(pid: int) -> bool:
         return False
 
 
+def waits_for_keys(pid: int) -> bool:
+    """Whether it sleeps until something is typed, as a shell does that has read all of its input."""
+    try:
+        with open(f"/proc/{pid}/wchan") as file:
+            return file.read().startswith(("wait_woken", "n_tty_read", "tty_read", "poll_", "do_poll", "do_select"))
+    except OSError:
+        return False
+
+
 def _is_near(pid: int) -> bool:
     """Whether it may read our files: it is the same user's, and sees the same ones."""
     try:

@@ -310,9 +310,25 @@ class Pty:
         return bool(self._flags() & termios.ICANON)
 
     @property
+    def has_unread_input(self) -> bool:
+        """Whether something was typed that no program has read yet. Only the program's side of the terminal says it."""
+        if self._queue:
+            return True
+        try:
+            slave = os.open(self.tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            return any(fcntl.ioctl(slave, termios.FIONREAD, bytes(4)))
+        except OSError:
+            return False
+        finally:
+            os.close(slave)
+
+    @property
     def echo_teller(self) -> Literal["kernel", "editor"] | None:
         """What echoes the typing now: the kernel, a program that reads keys itself, or nothing (a password)."""
-        flags = self._flags()
+        flags = self._flags()  # once: a shell that turns both off between two looks would seem to ask for a password
         return "kernel" if flags & termios.ECHO else None if flags & termios.ICANON else "editor"
 
     async def become_canonical(self, timeout_s: float) -> None:

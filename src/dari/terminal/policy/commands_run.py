@@ -7,26 +7,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from dari.terminal.policy.ast import Dialect, Evaluated, Possible, Script, ShellError, SimpleCommand, Word
-from dari.terminal.policy.carriers import MAX_CARRIER_DEPTH, CarrierReader, takes_text
+from dari.terminal.policy.ast import Dialect, Evaluated, Possible, Redirect, Script, ShellError, SimpleCommand, Word
+from dari.terminal.policy.carriers import MAX_CARRIER_DEPTH, RUNNERS, CarrierReader, takes_text
 from dari.terminal.policy.evaluation import follow
 from dari.terminal.policy.options import has_option, option_values, split_options
 from dari.terminal.policy.program_tables import (
     CARRYING,
     CODE,
+    ESCAPING,
     FETCHERS,
     INTERPRETERS,
     JOINED,
     KNOWN_PROGRAMS,
+    OPENS_SHELL,
     PREFIXES,
     SHELLS,
     STRINGS,
     TRANSPARENT,
 )
-from dari.terminal.policy.programs import program
+from dari.terminal.policy.programs import STREAMS, program
 from dari.terminal.policy.script import read_expansions, read_script
 
-STREAMS = re.compile(r"-|/dev/(stdin|fd/.*)|/proc/.*/fd/.*")
 LOADER = re.compile(r"ld(-[\w.-]+|64)?\.so(\.\d+)*|ld-musl-\w+\.so\.\d+")
 LOADER_OPTIONS = "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend --glibc-hwcaps-mask"
 _VERSION = re.compile(r"[0-9.]+$")
@@ -61,6 +62,9 @@ def find_commands_run(text: str, dialect: Dialect = "bash") -> CommandsRun:
 
 
 class _Finder(CarrierReader):
+    _fed_by: tuple[tuple[Redirect, ...], bool] = ((), False)
+    """The input of the command that runs the text which is being read: here-documents and files, and whether a pipe."""
+
     def read(self, text: str, dialect: Dialect, depth: int) -> frozenset[str]:
         if depth > MAX_CARRIER_DEPTH:
             raise ShellError(f"commands call commands more than {MAX_CARRIER_DEPTH} deep")
@@ -102,6 +106,9 @@ class _Finder(CarrierReader):
     def look(self, command: SimpleCommand, dialect: Dialect, depth: int) -> None:
         at = len(self.commands)
         self.spend(len(command.words) + 1)
+        if not command.reads_pipe and not any(each.feeds_stdin for each in command.redirects):
+            redirects, reads_pipe = self._fed_by
+            command = replace(command, redirects=(*command.redirects, *redirects), reads_pipe=reads_pipe)
         self.commands.append(command)
         for name, value in command.assignments:
             if name != "IFS" or command.name != "read":
@@ -113,13 +120,37 @@ class _Finder(CarrierReader):
             return
         name = program(command.name)
         found = len(self.commands)
+        outer = self._fed_by
+        feeding = tuple(each for each in command.redirects if each.feeds_stdin)
+        self._fed_by = ((), False) if name in ("xargs", "parallel") else (feeding, command.reads_pipe)
+        try:
+            self._look_inside(name, command, dialect, depth)
+        finally:
+            self._fed_by = outer
+        if len(self.commands) > found and (name in TRANSPARENT or (name in SHELLS and takes_text(command))):
+            self.commands[at] = replace(command, is_carrier=True)
+        is_alone = len(self.commands) == found or name == "chroot"  # the folder of chroot is read as a command, too
+        if is_alone and name in OPENS_SHELL and (feeding or command.reads_pipe):
+            self._fed(name, command, "sh", depth)
+        if name in ESCAPING:
+            self._guess_input(command, depth)
+
+    def _look_inside(self, name: str, command: SimpleCommand, dialect: Dialect, depth: int) -> None:
         for inner in self._inner(name, command, dialect, depth):
             if inner.words:
                 if depth > MAX_CARRIER_DEPTH:
                     raise ShellError(f"commands call commands more than {MAX_CARRIER_DEPTH} deep")
                 self.look(inner, dialect, depth + 1)
-        if len(self.commands) > found and (name in TRANSPARENT or (name in SHELLS and takes_text(command))):
-            self.commands[at] = replace(command, is_carrier=True)
+
+    def _guess_input(self, command: SimpleCommand, depth: int) -> None:
+        """What is fed to a program of which a line can start another one: `!rm x` of ed, a recipe of make."""
+        texts = [Word(each.body) for each in command.redirects if each.feeds_stdin and each.body is not None]
+        texts += [word for word in command.words[1:] if word.text.startswith("!")]
+        if command.reads_pipe:
+            for each in self.commands:
+                texts += each.words[1:] if each.name in ("echo", "printf", "print") else ()
+        for text in texts:
+            self.guess((text,), "sh", depth)
 
     def _inner(self, name: str, command: SimpleCommand, dialect: Dialect, depth: int) -> Iterator[SimpleCommand]:
         arguments = command.words[1:]
@@ -290,8 +321,11 @@ class _Finder(CarrierReader):
             rest = inner
         if name == "xargs":
             marks = [value.text for value in option_values(command.words[1:], ["-I", "--replace"])]
+            marks += [word.text[2:] or "{}" for word in options.given if re.match(r"-i|--rep[a-z]*$", word.text)]
             if rest and any(mark and mark in rest[0].text for mark in marks):
                 self.doubts.append("xargs makes a command of what it reads")
+            for mark in filter(None, marks):
+                rest = [_filled_in(word, mark) for word in rest]
         if skipped and name != "flock" and rest and rest[0].is_known and not re.match(r"[\d.]", rest[0].text):
             # `setarch -R ls` has no first word of its own; so both readings count.
             yield replace(command, words=tuple(rest), assignments=())
@@ -336,6 +370,8 @@ class _Finder(CarrierReader):
                 while end < len(words) and words[end].text not in (";", "+"):
                     end += 1
                 inner = words[index + 1 : end]
+                if inner and ("{}" in inner[0].text or program(inner[0].text) in RUNNERS):
+                    inner = tuple(_filled_in(word, "{}") for word in inner)
                 yield SimpleCommand(inner, (), (), False, command.inside)
                 index = end
             elif words[index].text == "-delete":
@@ -346,6 +382,15 @@ class _Finder(CarrierReader):
                 # Without quotes it may hold any number of words, `-exec` among them.
                 self.doubts.append("an argument of find is known only when it runs")
             index += 1
+
+
+def _filled_in(word: Word, mark: str) -> Word:
+    """A word in which a mark stands for what is known only then; in a text it stands where a variable could."""
+    if mark not in word.text or not word.is_known:
+        return word
+    if re.search(r"\s", word.text):
+        return replace(word, text=word.text.replace(mark, "$x"))
+    return Word('"' + word.text.replace(mark, "$x") + '"', False)
 
 
 def _named_stream(command: SimpleCommand) -> bool:

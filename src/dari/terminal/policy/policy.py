@@ -17,6 +17,7 @@ import msgspec
 from dari.terminal.policy.ast import Dialect, Possible, ShellError, SimpleCommand
 from dari.terminal.policy.commands_run import CommandsRun, find_commands_run
 from dari.terminal.policy.config import Security
+from dari.terminal.policy.options import option_values
 from dari.terminal.policy.path_policy import PathPolicy, is_below
 from dari.terminal.policy.patterns import CommandPattern, watch
 from dari.terminal.policy.program_tables import BUILTINS
@@ -29,9 +30,11 @@ HARMFUL = frozenset(("rm", "chmod", "chown", "chgrp", "shred", "dd", "cp", "mv",
 _ORDER: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
 _DISKS = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md)\w*")
 _STARTUP = re.compile(
-    r"(^|/)(\.(bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|inputrc|vimrc|gitconfig|"
-    r"tmux\.conf|netrc|npmrc|pypirc)|\.ssh/[^/]*|authorized_keys|\.git/config|config\.fish|crux\.toml|"
-    r"crontab)$|(^|/)(\.git/hooks/|sudoers)|^/dev/(tcp|udp)/|^/etc/"
+    r"(^|/)(\.(bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|"
+    r"inputrc|vimrc|exrc|emacs|gitconfig|tmux\.conf|screenrc|netrc|npmrc|pypirc|curlrc|wgetrc|gdbinit|lldbinit|lesskey|"
+    r"xinitrc|xprofile|xsession|xsessionrc|pam_environment)|\.ssh/[^/]*|authorized_keys|\.git/config|config\.fish|"
+    r"crux\.toml|crontab)$|(^|/)(\.git/hooks/|sudoers|\.vim/|\.emacs\.d/|\.local/bin/|\.cargo/(bin/|config)|"
+    r"\.config/(fish|git|nvim|autostart|systemd|environment\.d|crux)/)|^/dev/(tcp|udp)/|^/etc/"
 )
 _OURS = re.compile(r"__crux\w*|\b7701;")
 _TOKENS = re.compile(r"(^|/)\.?crux/(cli|app|mcp|http)\.token$")
@@ -254,7 +257,17 @@ def _startup_file(command: SimpleCommand) -> str:
     name = program(command.name or "")
     arguments = [word.text for word in command.words[1:] if not word.text.startswith("-")]
     if name in ("cp", "mv", "ln", "install", "rsync", "scp"):
-        arguments = arguments[-1:]
+        folder = "".join(arguments[-1:])
+        arguments = [folder, *(f"{folder.rstrip('/')}/{source.rsplit('/', 1)[-1]}" for source in arguments[:-1])]
+        if name in ("rsync", "scp") and ":" in folder:
+            return ""
+        arguments = arguments if re.match(r"(~|\$\{?HOME\b|[\"']\$\{?HOME\b|/)", folder) else arguments[:1]
+    elif name in ("curl", "wget"):
+        options = ["-o", "--output"] if name == "curl" else ["-O", "--output-document"]
+        arguments = [word.text for word in option_values(command.words[1:], options)]
+    elif name in ("sed", "gsed", "perl"):
+        is_in_place = any(re.match(r"-[A-Za-z]*i|--in-place", word.text) for word in command.words[1:])
+        arguments = arguments if is_in_place else []
     elif name == "dd":
         arguments = [word[3:] for word in arguments if word.startswith("of=")]
     elif name not in ("tee", "sponge", "truncate"):

@@ -7,6 +7,8 @@ in another language. `DOUBTFUL`: an option that makes the command run something 
 
 from __future__ import annotations
 
+import re
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -117,8 +119,8 @@ JOINED: dict[str, tuple[str, int]] = {
 }
 
 STRINGS: dict[str, str] = {
-    "su": "-c --command --session-command",
-    "runuser": "-c --command --session-command",
+    "su": "-c --command --session-command -s --shell",
+    "runuser": "-c --command --session-command -s --shell",
     "sg": "-c",
     "newgrp": "-c",
     "emulate": "-c",
@@ -139,6 +141,8 @@ STRINGS: dict[str, str] = {
     "watchexec": "--shell",
     "nodemon": "--exec -x",
     "split": "--filter",
+    "dpkg": "--pre-invoke --post-invoke --status-logger",
+    "go": "-exec -toolexec -vettool",
     "tar": "--to-command --use-compress-program -I --rsh-command --info-script --new-volume-script -F",
     "gtar": "--to-command --use-compress-program -I --rsh-command --info-script --new-volume-script -F",
     "bsdtar": "--use-compress-program",
@@ -249,7 +253,14 @@ CARRYING: dict[str, tuple[str, ...]] = {
     "tini": (),
     "dumb-init": (),
     "bwrap": (),
+    "cmake": ("-E",),
 }
+
+# Without a command of their own they open a shell, which reads what they are given.
+OPENS_SHELL = _words("ssh su newgrp chroot unshare nsenter script sg runuser")
+
+# A line of their input can start a program, as `!rm x` does in ed.
+ESCAPING = _words("ed ex vi vim nvim view make gmake dc m4 gdb ftp sftp lftp")
 
 # Names of an option value or a plain word that start something: shown as the reason.
 DOUBTFUL: dict[str, tuple[str, ...]] = {
@@ -282,6 +293,8 @@ GIT_OPTIONS: dict[str, str] = {
     "ls-remote": "--upload-pack --exec",
     "push": "--receive-pack --exec",
     "archive": "--exec",
+    "fetch-pack": "--upload-pack --exec",
+    "send-pack": "--receive-pack --exec",
     "rebase": "-x --exec",
     "grep": "-O --open-files-in-pager",
     "diff": "--ext-diff",
@@ -300,22 +313,26 @@ DECIDING_NAMES = _words(
     "SHELLOPTS BASHOPTS BASH_FUNC LESSOPEN LESSCLOSE GIT_EXEC_PATH GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM "
     "GIT_CONFIG_COUNT GIT_TEMPLATE_DIR PYTHONSTARTUP PERL5DB LUA_INIT TAR_OPTIONS VIMINIT EXINIT INPUTRC fpath "
     "precmd_functions preexec_functions chpwd_functions BASH_ALIASES BASH_CMDS fish_function_path"
-    " fish_user_paths MAKEFILES HISTFILE"
+    " fish_user_paths MAKEFILES HISTFILE MAILPATH"
 )
 # Arrays of zsh whose elements are commands.
 ZSH_NAMES = _words("functions aliases galiases saliases commands")
 # Their value is a command, and is judged as one.
 COMMAND_NAMES = _words(
     "EDITOR VISUAL FCEDIT PAGER MANPAGER BROWSER GIT_PAGER GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND "
-    "GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND SSH_ASKPASS SUDO_ASKPASS RSYNC_RSH RUSTC RUSTC_WRAPPER CC CXX "
-    "SHELL"
+    "GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND SSH_ASKPASS SUDO_ASKPASS RSYNC_RSH RSYNC_CONNECT_PROG "
+    "RUSTC RUSTC_WRAPPER CARGO_BUILD_RUSTC CARGO_BUILD_RUSTC_WRAPPER CC CXX SHELL"
 )
+COMMAND_NAME = re.compile(r"\w*(EDITOR|PAGER|ASKPASS|BROWSER|_RSH|_SSH|COMMAND|script_shell|SCRIPT_SHELL)")
+"""Variables of other programs whose value is a command, by their names: KUBE_EDITOR, SVN_SSH, BORG_PASSCOMMAND."""
 # They decide which programs or libraries are found; that matters where only listed commands run.
 FINDING_NAMES = _words(
     "PATH path IFS LD_LIBRARY_PATH DYLD_LIBRARY_PATH CDPATH HOME PYTHONPATH PYTHONHOME PYTHONINSPECT PERL5OPT PERL5LIB "
     "RUBYOPT RUBYLIB NODE_OPTIONS NODE_PATH LESS GIT_DIR POSIXLY_CORRECT MAKEFLAGS JAVA_TOOL_OPTIONS TMUX_TMPDIR "
     "XDG_CONFIG_HOME"
 )
+# Their value is options of a program, one of which may name a command.
+OPTION_NAMES = _words("MAKEFLAGS GNUMAKEFLAGS LESS MANOPT JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS FZF_DEFAULT_OPTS GOFLAGS")
 
 
 _NAMES = """

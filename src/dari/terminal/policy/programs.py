@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from dari.terminal.policy.ast import Word
@@ -19,6 +20,7 @@ from dari.terminal.policy.program_tables import (
 )
 from dari.terminal.policy.shell_builtins import BuiltinReader
 
+STREAMS = re.compile(r"-|/dev/(stdin|fd/.*)|/proc/.*/fd/.*")
 _ADDRESS = re.compile(r"\s*(?:\d+(?:~\d+)?|\$|\+\d+|~\d+)")
 _TEXT = frozenset("aic")
 _LABELS = frozenset("btT:")
@@ -162,6 +164,7 @@ _STARTS = (
 )
 _STEERS = (
     *("if-shell", "pipe-pane", "source-file", "set-hook", "bind-key", "command-prompt", "confirm-before"),
+    "paste-buffer",
     *("display-menu", "choose-tree", "choose-client", "choose-buffer", "lock-server", "lock-client", "lock-session"),
 )
 _TMUX_ALIASES = {
@@ -179,6 +182,7 @@ _TMUX_ALIASES = {
     "bind": "bind-key",
     "confirm": "confirm-before",
     "menu": "display-menu",
+    "pasteb": "paste-buffer",
     "lock": "lock-server",
 }
 _TMUX_HARMLESS = frozenset(
@@ -234,6 +238,8 @@ class ProgramReader(BuiltinReader):
         """sed and awk."""
         is_awk = "awk" in name
         options = split_options(arguments, "-f -v -F --file" if is_awk else "-f -e -l --expression --file")
+        if any(not value.is_known and "<(" in value.text for value in option_values(arguments, ["-f", "--file"])):
+            self.doubts.append(f"{name} -f runs what it reads, which is not known")
         if has_option(arguments, "--file") or any(re.match(r"-[A-Za-hj-z]*f", word.text) for word in options.given):
             self.unread.append(f"{name} -f runs a program from a file")
             return
@@ -244,6 +250,9 @@ class ProgramReader(BuiltinReader):
             self._filter_program(name, word, is_awk)
 
     def _filter_program(self, name: str, word: Word, is_awk: bool) -> None:
+        if not word.is_known and re.fullmatch(r'"?(\$\(.*\)|`.*`)"?', word.text, re.DOTALL):
+            self.doubts.append(f"{name} runs what a command prints, which is not known")
+            return
         if not word.is_known and re.search(r"[`(]", word.text) is None:
             # What a variable holds stands inside the program; a command in it would be an odd value.
             self.unread.append(f"a program of {name} is known only when it runs")
@@ -297,9 +306,11 @@ class ProgramReader(BuiltinReader):
         if words & {"-e", "--edit", "edit"}:
             self.unread.append("git config opens an editor on what later git commands run")
             return
-        plain = [word for word in rest if not word.text.startswith("-") and word.text not in ("set", "get", "list")]
-        if words & {"-f", "--file", "--blob"}:
-            plain = plain[1:]
+        plain = [
+            word
+            for word in split_options(rest, "-f --file --blob --type -t --default --comment --value --url").plain
+            if word.text not in ("set", "get", "list")
+        ]
         if words & {"--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list", "--unset"} or len(plain) < 2:
             return
         value = plain[1]
@@ -308,6 +319,8 @@ class ProgramReader(BuiltinReader):
     def _git_setting(self, setting: Word, depth: int) -> None:
         """`key=value`: a value that git would run is judged as the command that it is."""
         key, _, value = setting.text.partition("=")
+        if "ext::" in setting.text:
+            self.doubts.append("git ext:: starts another program")
         if not any(fnmatchcase(key.lower(), pattern) for pattern in GIT_RUNS):
             if not setting.is_known and not re.fullmatch(r"[\w.-]+", key):
                 self.doubts.append("which setting of git is changed is known only then")
@@ -362,12 +375,14 @@ class ProgramReader(BuiltinReader):
             self.text(value, "sh", depth)
         if any("#(" in word.text for word in options.plain):
             self.doubts.append("tmux runs what stands in #( )")
+        if any(not value.is_known or STREAMS.fullmatch(value.text) for value in option_values(words, ["-f"])):
+            self.doubts.append("tmux -f runs what it reads, which is not known")
         steps: list[list[Word]] = [[]]
         for word in options.plain:
-            if word.text in (";", "\\;"):
+            if rest := word.text.removesuffix(";").removesuffix("\\") if word.text.endswith(";") else word.text:
+                steps[-1].append(word if rest == word.text else replace(word, text=rest))
+            if word.text.endswith(";"):
                 steps.append([])
-            else:
-                steps[-1].append(word)
         for step in filter(None, steps):
             self._tmux_step(step, depth)
 
@@ -377,6 +392,8 @@ class ProgramReader(BuiltinReader):
             # tmux takes any beginning of a command's name.
             sub = next((name for name in (*_STARTS, *_STEERS) if name.startswith(sub)), sub)
         if sub == "send-keys":
+            if has_option(step, "-H"):
+                self.doubts.append("tmux send-keys -H types what is written as numbers")
             if any("pipe" in word.text for word in step) and has_option(step, "-X"):
                 self.doubts.append("tmux send-keys -X copy-pipe starts a program")
             self._typed(split_options(step[1:], "-t -N", stop_at_plain=True).plain, depth)

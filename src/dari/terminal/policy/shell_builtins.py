@@ -9,7 +9,14 @@ from dari.terminal.policy.ast import Dialect, Evaluated, Word
 from dari.terminal.policy.compounds import tested
 from dari.terminal.policy.evaluation import INTEGERS, UNKNOWN, Variables, stores_evaluated_text
 from dari.terminal.policy.options import option_values, split_options
-from dari.terminal.policy.program_tables import COMMAND_NAMES, DECIDING_NAMES, FINDING_NAMES, ZSH_NAMES
+from dari.terminal.policy.program_tables import (
+    COMMAND_NAME,
+    COMMAND_NAMES,
+    DECIDING_NAMES,
+    FINDING_NAMES,
+    OPTION_NAMES,
+    ZSH_NAMES,
+)
 
 _DECLARING = frozenset(("export", "declare", "typeset", "local", "readonly", "integer", "float", "private"))
 _SETTERS = _DECLARING | {"set", "read", "printf", "print", "let", "unset", "setenv", "getopts", "mapfile", "readarray"}
@@ -51,10 +58,12 @@ class BuiltinReader:
     def assigned(self, name: str, value: Word, depth: int, dialect: Dialect = "bash") -> None:
         """A variable is set, for one command or for good."""
         self.keep(name, value, dialect, depth)
+        if name in OPTION_NAMES:
+            self.guess((value,), "sh", depth)
         is_deciding = name in DECIDING_NAMES or (dialect == "zsh" and name.removeprefix("dis_") in ZSH_NAMES)
         if is_deciding or name.startswith(("GIT_CONFIG_KEY", "GIT_CONFIG_VALUE", "BASH_FUNC")):
             self.doubts.append(f"setting {name} changes what later commands run")
-        elif name in COMMAND_NAMES:
+        elif name in COMMAND_NAMES or COMMAND_NAME.fullmatch(name):
             if not value.is_known:
                 self.unread.append(f"setting {name} decides what other programs run")
             elif value.text.strip():
@@ -86,7 +95,7 @@ class BuiltinReader:
                 self.doubts.append(f"{name} changes what a later word runs")
         elif (
             (name in ("bind", "bindkey") and any(not re.fullmatch(r"-[lpPsSvVLM]+", word) for word in words))
-            or (name == "hash" and any(re.match(r"-[a-z]*p", word) for word in words))
+            or (name == "hash" and any(re.match(r"-[a-z]*p|[^-].*=", word) for word in words))
             or (name == "enable" and words)
             or (name == "zmodload" and any("files" in word or not _is_flag(word) for word in words))
             or (name in ("zle", "add-zsh-hook", "zstyle") and words)
@@ -100,6 +109,11 @@ class BuiltinReader:
             for word in arguments:
                 if "!" in word.text:
                     self.text(Word(word.text.partition("!")[2], word.is_known), dialect, depth)
+        if (name == "print" and any(re.match(r"-[A-Za-z]*z", word) for word in words)) or name in (
+            "pushln",
+            "commandline",
+        ):
+            self.doubts.append(f"{name} writes a line that the next Enter runs")
         if name == "set" and {"vi", "emacs"} & set(words):
             self.doubts.append("set -o changes what keys do in this shell")
         if dialect == "zsh" and name in _ZSH_NUMBERS:

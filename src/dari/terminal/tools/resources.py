@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dari.core.context import Context
 from dari.core.events import ListKind
 from dari.core.registry import Registry
 from dari.core.resource import Completer, Resource, ResourceTemplate
 from dari.errors import DariError
-from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone, PaneOpened
-from dari.terminal.service import TerminalService
+
+if TYPE_CHECKING:  # the hub offers panes that cruxd has: it needs no engine of its own
+    from dari.terminal.multiplexer import Change, Multiplexer
+    from dari.terminal.service import TerminalService
 
 SCROLLBACK, STATE = "crux://pane/{id}/scrollback", "crux://pane/{id}/state"
 
@@ -67,9 +69,12 @@ def add_resources(registry: Registry, terminal: TerminalService, multiplexer: Mu
 
 class Resources:
     def __init__(self, registry: Registry, terminal: TerminalService, multiplexer: Multiplexer) -> None:
+        from dari.terminal.multiplexer import PaneChanged, PaneGone, PaneOpened
+
         self._registry = registry
         self._texts = PaneTexts(lambda: terminal)
         self._changed: set[str] = set()
+        self._handlers = {PaneOpened: self._add, PaneGone: self._remove, PaneChanged: self._note}
         registry.may_grow = True
         self._texts.add_templates(registry)
         for pane_id in multiplexer.panes:
@@ -77,13 +82,13 @@ class Resources:
         multiplexer.changes.subscribe(self._hear)
 
     def _hear(self, change: Change) -> None:
-        if isinstance(change, PaneOpened):
-            self._add(change.pane_id)
-        elif isinstance(change, PaneGone):
-            for uri in uris_of(change.pane_id):
-                self._registry.remove_resource(uri)
-        elif isinstance(change, PaneChanged):
-            self._note(change.pane_id)
+        handle = self._handlers.get(type(change))
+        if handle is not None:
+            handle(change.pane_id)
+
+    def _remove(self, pane_id: str) -> None:
+        for uri in uris_of(pane_id):
+            self._registry.remove_resource(uri)
 
     def _add(self, pane_id: str) -> None:
         for resource in resources_of(pane_id, self._texts):

@@ -295,7 +295,7 @@ def to_block(pane: Pane, record: CommandRecord) -> CommandBlock:
         command=escape_hidden(record.command[:MAX_COMMAND_CHARS]),
         cwd=record.cwd,
         started=record.started,
-        duration_ms=0.0 if is_running else round(record.duration_s * 1000, 1),
+        duration_ms=0.0 if is_running else round(record.duration_s * 1000, 3),
         is_running=is_running,
         exit_code=record.exit_code,
         typists=record.typists,

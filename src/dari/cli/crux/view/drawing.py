@@ -154,25 +154,41 @@ class Drawing:
         if not frame:
             return fit_columns("", cols)
         count = f" {frame['window_number']}/{frame['window_count']}" if frame["window_count"] > 1 else ""
-        left = f" [{frame['window']}{count}]"
-        for index, tab in enumerate(frame["tabs"]):
-            is_shown = tab["id"] == frame["tab"]
-            left += f" {index}:{tab['name']}{'*' if is_shown else ''}{'Z' if is_shown and frame['is_zoomed'] else ''}"
-        right = _panes_line(frame)
+        head = _printable(f" [{frame['window']}{count}]")
+        notice = ""
         if frame["ended"] is not None:
-            right = f"pane {frame['focused']} ended ({frame['ended']}), a key closes it "
+            notice = f"pane {frame['focused']} ended ({frame['ended']}), a key closes it "
         elif frame["approvals"]:
-            right = f"{frame['approvals']} waiting for you: crux approvals "
+            notice = f"{frame['approvals']} waiting for you: crux approvals "
         elif frame["is_copying"]:
-            right = f"copy mode, {frame['scrolled']} rows back "
+            notice = f"copy mode, {frame['scrolled']} rows back "
         elif frame["scrolled"]:
-            right = f"{frame['scrolled']} rows back "
-        left, right = (_printable(text) for text in (left, right))
-        if _columns(left) + _columns(right) + 1 > cols:
-            right = fit_columns(right, max(0, cols - _columns(left) - 1)) if frame["ended"] is None else right
-        if _columns(left) + _columns(right) + 1 > cols:
-            return fit_columns(left, cols)
-        return left + " " * (cols - _columns(left) - _columns(right)) + right
+            notice = f"{frame['scrolled']} rows back "
+        left = head + _tabs_line(frame, cols - _columns(head) - (_columns(notice) + 1 if notice else 0))
+        right = notice or fit_columns(_panes_line(frame), max(0, cols - _columns(left) - 2)).rstrip() + " "
+        return fit_columns(left + " " * (cols - _columns(left) - _columns(right)) + right, cols)
+
+
+def _tabs_line(frame: Frame, cols: int) -> str:
+    """The tabs by number and name; where they do not all fit, the shown one and its neighbours."""
+    words = []
+    first = 0
+    for index, tab in enumerate(frame["tabs"]):
+        is_shown = tab["id"] == frame["tab"]
+        mark = ("*Z" if frame["is_zoomed"] else "*") if is_shown else ""
+        words.append(_printable(f" {index}:{tab['name']}{mark}"))
+        first = index if is_shown else first
+    widths = [_columns(word) for word in words]
+    last, used = first + 1, sum(widths[first : first + 1])
+    if used + sum(widths[:first]) + sum(widths[last:]) <= cols:
+        return "".join(words)
+    room = cols - len(" < >")
+    while last < len(words) and used + widths[last] <= room:
+        used, last = used + widths[last], last + 1
+    while first > 0 and used + widths[first - 1] <= room:
+        used, first = used + widths[first - 1], first - 1
+    before, after = " <" if first > 0 else "", " >" if last < len(words) else ""
+    return before + "".join(words[first:last]) + after
 
 
 def _border_cells(frame: Frame) -> Iterator[Cell]:
