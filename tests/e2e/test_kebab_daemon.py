@@ -93,8 +93,14 @@ async def test_a_warm_command_says_what_a_cold_one_says(home: Path) -> None:
     assert json.loads(streamed[1])["grounded"] is True
     assert lock_holder(KebabPaths().lock_text) == pid
     stopped = await kebab("daemon", "stop", "--json")
-    assert json.loads(stopped[1]) == {"stopped": True}
-    assert json.loads((await kebab("daemon", "status", "--json"))[1]) == {"running": False, "pid": None}
+    assert json.loads(stopped[1]) == {
+        "running": False,
+        "pid": None,
+        "stopped": True,
+        "schema_version": "daemon_status.v1",
+    }
+    status = json.loads((await kebab("daemon", "status", "--json"))[1])
+    assert (status["running"], status["pid"]) == (False, None)
 
 
 async def test_a_warm_command_sees_what_another_process_has_indexed_since(home: Path) -> None:

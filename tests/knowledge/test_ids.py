@@ -40,3 +40,4 @@ def test_a_citation_keeps_its_path_readable_and_its_fragment_apart() -> None:
 def test_a_citation_is_read_back(path: str, line: int) -> None:
     assert read_citation(citation_uri(path, Location("line", line, line))) == (path, line, line)
     assert read_citation(citation_uri(path, Location("page", page=3))) == (path, 0, 0)
+    assert read_citation(citation_uri(path, Location("page", page=3)).rpartition("#")[0]) == (path, 0, 0)

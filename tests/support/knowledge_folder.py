@@ -95,7 +95,8 @@ def found_paths(settings: Settings, query: str) -> list[str]:
         hits = backend.open_lexical().search(parse_query(query).terms, 10)
         chunks = store.chunks(number for number, _ in hits)
         documents = store.documents(chunk.doc_no for chunk in chunks.values())
-        return [documents[chunks[number].doc_no].path for number, _ in hits if number in chunks]
+        found = [documents.get(chunks[number].doc_no) for number, _ in hits if number in chunks]
+        return [one.path for one in found if one is not None]  # a watcher may remove one between the two reads
 
 
 def check_consistent(settings: Settings) -> int:

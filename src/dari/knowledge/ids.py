@@ -54,8 +54,10 @@ def citation_uri(path: str, location: Location) -> str:
 
 
 def read_citation(uri: str) -> tuple[str, int, int]:
-    """The path of a citation's URI, and its first and last line; 0 where its fragment names no lines."""
-    path, _, fragment = uri.rpartition("#")
+    """The path of a citation's URI, and its first and last line; 0 where its fragment names no lines, or is cut off."""
+    path, mark, fragment = uri.rpartition("#")
+    if not mark:
+        return unquote(uri), 0, 0
     lines = _LINES.fullmatch(fragment)
     if lines is None:
         return unquote(path), 0, 0

@@ -110,7 +110,7 @@ class Passages:
     def _document(self, id_or_path: str) -> DocumentRecord:
         """By its id, its path, or a citation of it as a result shows it."""
         found = self._store.document_by_id(id_or_path) or self._store.document_by_path(id_or_path)
-        if found is None and "#" in id_or_path:
+        if found is None and ("#" in id_or_path or "%" in id_or_path):
             found = self._store.document_by_path(read_citation(id_or_path)[0])
         if found is None:
             raise DocNotFound(

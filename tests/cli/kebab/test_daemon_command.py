@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import jsonschema_rs
 import pytest
@@ -22,3 +23,14 @@ def test_a_wrong_word_is_error_v1_for_a_program(capfd: pytest.CaptureFixture[str
 def test_a_wrong_word_is_text_for_a_person(capfd: pytest.CaptureFixture[str]) -> None:
     assert main("kebab", ["restart"]) == 2
     assert "error: daemon must be start, stop or status, got 'restart'\nhint: " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["status", "stop"])
+def test_a_program_reads_a_wire_object(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path))
+    assert main("kebab", [word, "--json"]) == 0
+    status = json.loads(capfd.readouterr().out)
+    jsonschema_rs.validate(json.loads(schema_text("daemon_status.v1")), status)
+    assert (status["running"], status.get("stopped")) == (False, None if word == "status" else False)

@@ -23,7 +23,7 @@ async def test_init_with_a_folder_fills_in_what_init_without_one_wrote(tmp_path:
         assert (await kebab("init")).code == 0
         named = await kebab("init", str(kebab.notes), "--json")
         again = await kebab("init", str(kebab.notes), "--json")
-    assert (named.code, named.json["root"]) == (0, str(kebab.notes))
+    assert (named.code, named.json["root"], named.json["schema_version"]) == (0, str(kebab.notes), "init_report.v1")
     assert not list(tmp_path.rglob("config.toml.*")), "an untouched file needs no backup"
     assert (again.code, again.error["code"]) == (2, "conflict")
     assert "[workspace]" in again.error["hint"]
@@ -156,4 +156,5 @@ def test_options_may_stand_before_daemon(
     monkeypatch.setenv("DARI_HOME", str(tmp_path))
     code = fast_client.main(list(words))
     assert code == 0
-    assert json.loads(capfd.readouterr().out) == {"running": False, "pid": None}
+    status = json.loads(capfd.readouterr().out)
+    assert status == {"running": False, "pid": None, "schema_version": "daemon_status.v1"}

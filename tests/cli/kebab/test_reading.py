@@ -73,7 +73,22 @@ async def test_bulk_reads_json_lines_too(tmp_path: Path) -> None:
         done = await kebab("search", "--bulk", "--json", stdin='{"query": "backups"}\n{deploy\n')
         wrong = await kebab("search", "--bulk", "--json", stdin='{"query": "backups", "k": 3}\n')
     assert [json.loads(line)["query"] for line in done.out.splitlines()] == ["backups", "{deploy"]
-    assert (done.code, wrong.code, wrong.error["code"]) == (0, 2, "invalid_input")
+    assert (done.code, wrong.code, json.loads(wrong.out)["error"]["code"]) == (0, 2, "invalid_input")
+
+
+async def test_a_wrong_line_of_bulk_answers_for_itself(tmp_path: Path) -> None:
+    lines = 'backups\n{"query": "backups", "k": 3}\n{"query": " "}\n{"query": "deploy"}\n'
+    with kebab_home(tmp_path) as kebab:
+        done = await kebab("search", "--bulk", "--json", stdin=lines)
+        shown = await kebab("search", "--bulk", stdin=lines)
+    items = [json.loads(line) for line in done.out.splitlines()]
+    for item in items:
+        check(item, "bulk_search_item.v1")
+    assert [item["index"] for item in items] == [0, 1, 2, 3]
+    assert [item.get("error", {}).get("code") for item in items] == [None, "invalid_input", "invalid_input", None]
+    assert items[0]["response"]["hits"] and items[3]["response"]["hits"]
+    assert (done.code, shown.code) == (2, 2)
+    assert "# deploy" in shown.out and "error: a JSON line of --bulk must be" in shown.err
 
 
 async def test_bulk_reads_a_query_a_line(tmp_path: Path) -> None:
@@ -145,6 +160,16 @@ async def test_a_citation_leads_back_to_its_lines(tmp_path: Path) -> None:
     assert cited.json["text"] in whole.json["text"]
     assert inspected.json["doc"]["doc_path"] == hit["doc_path"]
     assert json.loads(lineless.err)["code"] == "invalid_input"
+
+
+async def test_an_escaped_path_names_its_document_with_and_without_lines(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        (kebab.notes / "100%#1.md").write_text("# Numbat\n\nIt eats termites.\n")
+        await kebab("ingest")
+        uri: str = (await kebab("search", "termites", "--json", "-k", "1")).json["hits"][0]["citation"]["uri"]
+        fetched = [await kebab("fetch", "doc", one, "--json") for one in (uri, uri.rpartition("#")[0], "100%#1.md")]
+    assert uri == "100%25%231.md#L1-L3"
+    assert {done.json["doc_path"] for done in fetched} == {"100%#1.md"}
 
 
 async def test_list_inspect_and_fetch_lead_from_one_to_the_next(tmp_path: Path) -> None:

@@ -120,3 +120,61 @@ def test_fewer_sentences_are_embedded_where_words_find_them(tmp_path: Path, ques
 def test_lines_of_structure_are_not_sentences(tmp_path: Path, line: str) -> None:
     _, sentences = _read(tmp_path, {"a.md": f"{line}\n\nThe harbour is deep.\n"}, "harbour", "harbour", None)
     assert line not in [one.text for one in sentences]
+
+
+def test_where_words_find_the_sentence_other_documents_do_not_fill_the_answer_up(tmp_path: Path) -> None:
+    documents = {
+        "ferry.md": "The night ferry crossing to Skarholm takes fifty minutes. Dogs may take the ferry.",
+        "bus.md": "The bus takes an hour.",
+        "train.md": "The night train to Skarholm has no ferry crossing.",
+    }
+    question = "How long does the night ferry crossing to Skarholm take?"
+    hits, sentences = _read(tmp_path, documents, question, question, None)
+    assert "bus.md" in {hit.document.path for hit in hits}
+    assert {one.sentence.text for one in best_sentences(sentences, hits, 3)} == {
+        "The night ferry crossing to Skarholm takes fifty minutes.",
+        "Dogs may take the ferry.",
+        "The night train to Skarholm has no ferry crossing.",
+    }
+    assert len(best_sentences(sentences, hits, 4)) == 3, "the bus takes an hour to somewhere else"
+
+
+FAQ = """Q: How long are the tapes kept?
+A: Eleven years, in the lower vault.
+
+Q: Who may open the lower vault?
+A: The archivist and her deputy, together.
+
+문: 열람실은 몇 시에 닫습니까?
+답: 평일에는 저녁 아홉 시입니다.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How long are the tapes kept?", "A: Eleven years, in the lower vault."),
+        ("Who may open the vault?", "A: The archivist and her deputy, together."),
+        ("열람실은 몇 시에 닫습니까?", "답: 평일에는 저녁 아홉 시입니다."),
+    ],
+)
+def test_a_question_in_a_document_is_answered_by_the_sentence_behind_it(
+    tmp_path: Path, question: str, answer: str
+) -> None:
+    hits, sentences = _read(tmp_path, {"faq.txt": FAQ}, question, question, None)
+    assert best_sentences(sentences, hits, 1)[0].sentence.text == answer
+
+
+def test_a_question_leads_its_paragraph_and_is_compared_with_it(tmp_path: Path) -> None:
+    model = NearModel("permit")
+    text = "A camera? Ask at the desk. A permit costs two crowns.\n\nDogs stay outside.\n\nAnd a bird? And a cat?\n"
+    _, sentences = _read(tmp_path, {"visit.txt": text}, "Foto", "camera", model)
+    leads = {one.text: one.lead for one in sentences}
+    assert leads == {
+        "Ask at the desk.": "A camera?",
+        "A permit costs two crowns.": "A camera?",
+        "Dogs stay outside.": "",
+        "And a bird?": "",  # nothing follows that would answer it
+        "And a cat?": "",
+    }
+    assert "A camera?: A permit costs two crowns." in model.texts

@@ -14,9 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from dari.knowledge.config import IngestSettings, Settings, Source
+from dari.knowledge.document import ParsedDocument
 from dari.knowledge.errors import IngestFatal, InvalidArgument, ReadonlyMode, StoreLocked
 from dari.knowledge.ingest.walk import Walk
 from dari.knowledge.ingest.writer import open_writer
+from dari.knowledge.parse import ParseFailed, ParserPool
 from dari.knowledge.service import KnowledgeService
 from dari.knowledge.store.records import DocumentFilter
 from dari.knowledge.wire.reports import TERMINAL_KINDS, IngestProgressV1
@@ -335,6 +337,67 @@ def test_a_file_that_cannot_be_parsed_costs_that_file_only_and_is_not_tried_twic
         (tmp_path / "notes/bad.pdf").unlink()
         run(settings)
         assert store.failures() == []
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The parser's reason to fail for `slow.md`, while there is one."""
+    parse, reasons = ParserPool.parse_bytes, []
+
+    def parse_bytes(pool: ParserPool, data: bytes, doc_path: str) -> ParsedDocument:
+        if reasons and doc_path == "slow.md":
+            raise ParseFailed(reasons[0], f"{doc_path} was not parsed within {pool.limits.max_wall_s:g} s")  # type: ignore[arg-type]
+        return parse(pool, data, doc_path)
+
+    monkeypatch.setattr(ParserPool, "parse_bytes", parse_bytes)
+    return reasons
+
+
+def _said(settings: Settings, **options: object) -> tuple[bool, str]:
+    """Whether the slow file was tried, and what the report says of it."""
+    events, report = events_of(settings, **options)
+    tried = any(event.kind == "asset_started" and event.doc_path == "slow.md" for event in events)
+    return tried, next((str(item.error) for item in report.items or () if item.kind == "error"), "")
+
+
+@pytest.mark.parametrize("reason", ["timeout", "crashed"])
+def test_a_file_whose_parser_was_late_or_died_is_tried_by_the_next_ingests(
+    tmp_path: Path, busy: list[str], reason: str
+) -> None:
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/slow.md", note("slow"))
+    busy.append(reason)
+    tried, said = _said(settings)
+    assert tried and "attempt 1 of 3, the next ingest tries it again" in said
+    busy.clear()
+    assert _said(settings) == (True, "")
+    assert found_paths(settings, unique_word("slow")) == ["slow.md"]
+    with closing(opened(settings)) as store:
+        assert store.failures() == []
+
+
+def test_a_file_that_is_never_parsed_in_time_is_left_after_three_attempts_until_the_limits_change(
+    tmp_path: Path, busy: list[str]
+) -> None:
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/slow.md", note("slow"))
+    busy.append("timeout")
+    assert [_said(settings)[0] for _ in range(4)] == [True, True, True, False]
+    assert "3 attempts failed" in _said(settings)[1] and "parse_timeout_s" in _said(settings)[1]
+    assert _said(settings, force=True)[0]
+    patient = make_settings(tmp_path, {"KEBAB_INGEST_PARSE_TIMEOUT_S": "90"})
+    tried, said = _said(patient)
+    assert tried and "within 90 s; attempt 1 of 3" in said
+
+
+def test_a_file_that_needed_too_much_memory_is_tried_again_when_it_may_have_more(
+    tmp_path: Path, busy: list[str]
+) -> None:
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/slow.md", note("slow"))
+    busy.append("memory")
+    assert [_said(settings)[0] for _ in range(2)] == [True, False]
+    assert _said(make_settings(tmp_path, {"KEBAB_INGEST_PARSE_MEMORY_BYTES": str(2 << 30)}))[0]
 
 
 def test_secrets_and_keys_under_other_names_are_counted_and_never_read_into_the_store(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from dari.knowledge.chunk import chunk_document
 from dari.knowledge.parse import parse_bytes
 
@@ -60,6 +62,26 @@ def test_a_page_in_euc_kr_is_read_as_it_declares() -> None:
     page = '<html><head><meta charset="euc-kr"></head><body><p>서울은 대한민국의 수도이다.</p></body></html>'
     document = parse_bytes(page.encode("euc-kr"), "old.htm")
     assert document.blocks[0].text == "서울은 대한민국의 수도이다." and document.lang == "ko"
+
+
+@pytest.mark.parametrize(
+    ("declared", "name", "text"),
+    [
+        ("gb2312", "gbk", "镕基的讲话"),  # 镕 came with GBK
+        ("Shift_JIS", "cp932", "①の説明"),  # ① came with Windows
+        ("big5", "big5", "說明"),
+        ("iso-8859-1", "cp1252", "the “fair” price"),
+        ("undefined", "cp1252", "a café"),  # a codec of Python's that decodes nothing
+        ("idna", "cp1252", "a café"),
+        ("utf-16", "cp1252", "a café at the pier"),
+        ("x-unheard-of", "cp949", "서울은 대한민국의 수도이다."),
+    ],
+)
+def test_a_declared_encoding_is_read_as_browsers_do_and_a_wrong_one_is_not_believed(
+    declared: str, name: str, text: str
+) -> None:
+    page = f'<html><head><meta charset="{declared}"></head><body><p>{text}</p></body></html>'
+    assert parse_bytes(page.encode(name), "old.htm").blocks[0].text == text
 
 
 def test_a_page_nested_100_000_deep_is_read_as_text_in_no_time() -> None:

@@ -184,6 +184,8 @@ INSTANCES = [
     reports.OcrStatsV1(available=False, engine=None, documents=0, pages=0, ms_total=0, failures=0),
     MODEL,
     reports.ModelListV1(models=(MODEL,)),
+    reports.DaemonStatusV1(running=True, pid=7),
+    reports.InitReportV1(config="c", root=None, data="d"),
     reports.OcrFailuresV1(failures=(reports.OcrFailure(doc_path="a.png", reason="no text"),)),
 ]
 

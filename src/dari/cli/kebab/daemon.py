@@ -41,7 +41,7 @@ def _status(as_json: bool) -> int:
         sock.close()
     pid = lock_holder(paths.lock_text) if sock is not None else None
     if as_json:
-        write_line(encode_json({"running": sock is not None, "pid": pid}), 1)
+        write_line(_encode_status(pid, running=sock is not None), 1)
     else:
         write_line("kebabd does not run; the next search starts it" if sock is None else f"kebabd runs (pid {pid})", 1)
     return 0
@@ -56,7 +56,7 @@ def _stop(as_json: bool) -> int:
         message = f"kebabd does not end within {STOP_TIMEOUT_S:g} s"
         return _fail("timeout", message, f"its pid is in {KebabPaths().lock_text}", as_json)
     if as_json:
-        write_line(encode_json({"stopped": pid is not None}), 1)
+        write_line(_encode_status(None, running=False, stopped=pid is not None), 1)
     else:
         write_line("kebabd does not run" if pid is None else f"kebabd (pid {pid}) has ended", 1)
     return 0
@@ -75,6 +75,11 @@ def _start(as_json: bool) -> int:
 
         return _fail(classify(error).code, error.message, error.hint, as_json)
     return _status(as_json)
+
+
+def _encode_status(pid: int | None, **facts: bool) -> str:
+    """`daemon_status.v1`, by hand: its struct costs more to import than the command takes."""
+    return encode_json({"pid": pid, **facts, "schema_version": "daemon_status.v1"})
 
 
 def _fail(code: str, message: str, hint: str, as_json: bool) -> int:

@@ -9,14 +9,16 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct
 
-from dari.cli.kebab.context import NOTHING, OK, KebabContext, print_wire
+from dari.cli.kebab.context import ERROR, NOTHING, OK, KebabContext, print_wire
+from dari.cli.kit.console import print_error
 from dari.cli.kit.parser import Command, count_between
 from dari.cli.kit.table import one_line
 from dari.errors import InvalidInput
 from dari.knowledge.document import Media, SearchMode, TrustLevel
+from dari.knowledge.errors import classify
 from dari.knowledge.search.request import MAX_BULK_QUERIES, MAX_K
 from dari.knowledge.store.records import DocumentFilter, to_timestamp
-from dari.knowledge.wire.objects import SearchHitV1, SearchResponseV1, SearchTrace
+from dari.knowledge.wire.objects import BulkSearchItemV1, ErrorV1, SearchHitV1, SearchResponseV1, SearchTrace
 from dari.struct_types import ready
 
 MODES: tuple[str, ...] = get_args(SearchMode)
@@ -123,27 +125,38 @@ async def _run_bulk(arguments: argparse.Namespace, context: KebabContext, wanted
     if arguments.query or arguments.cursor:
         raise InvalidInput("--bulk reads its queries from stdin; it takes no query and no cursor", "one query a line")
     data = await context.console.read_stdin()
-    queries = [_query_of(line.strip()) for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-    if not 1 <= len(queries) <= MAX_BULK_QUERIES:
-        raise InvalidInput(f"--bulk takes 1 to {MAX_BULK_QUERIES} queries, got {len(queries)}", "split them")
+    lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+    if not 1 <= len(lines) <= MAX_BULK_QUERIES:
+        raise InvalidInput(f"--bulk takes 1 to {MAX_BULK_QUERIES} queries, got {len(lines)}", "split them")
     service = await context.open()
-    response = await context.call(service.bulk_search, queries, **wanted)
-    if context.as_json:
-        for item in response.items:
+    queries = [_query_of(line) for line in lines]
+    items: list[BulkSearchItemV1] = []
+    found = iter((await context.call(service.bulk_search, [q for q in queries if isinstance(q, str)], **wanted)).items)
+    for index, (line, query) in enumerate(zip(lines, queries, strict=True)):
+        if isinstance(query, InvalidInput):
+            items.append(BulkSearchItemV1(index=index, query=line, error=classify(query)))
+        else:
+            items.append(msgspec.structs.replace(next(found), index=index))
+    for item in items:
+        if context.as_json:
             print_wire(context, item)
-    else:
-        for item in response.items:
-            context.output.text(context.output.paint(f"# {one_line(item.query)}", "bold"))
-            if isinstance(item.response, SearchResponseV1):
-                _show(context, item.response)
-    return OK if any(isinstance(i.response, SearchResponseV1) and i.response.hits for i in response.items) else NOTHING
+            continue
+        context.output.text(context.output.paint(f"# {one_line(item.query)}", "bold"))
+        if isinstance(item.response, SearchResponseV1):
+            _show(context, item.response)
+        elif isinstance(item.error, ErrorV1):
+            hint = item.error.hint if isinstance(item.error.hint, str) else ""
+            print_error(context.console, context.rewrite(item.error.message), context.rewrite(hint))
+    if any(isinstance(item.error, ErrorV1) for item in items):
+        return ERROR
+    return OK if any(isinstance(i.response, SearchResponseV1) and i.response.hits for i in items) else NOTHING
 
 
 class _BulkLine(Struct, forbid_unknown_fields=True):
     query: str
 
 
-def _query_of(line: str) -> str:
+def _query_of(line: str) -> str | InvalidInput:
     """A line is a query; one that is a JSON object has it as its member `query`, and no other member."""
     if not line.startswith("{"):
         return line
@@ -151,7 +164,7 @@ def _query_of(line: str) -> str:
         return msgspec.json.decode(line, type=ready(_BulkLine)).query
     except msgspec.ValidationError as error:
         message = f'a JSON line of --bulk must be {{"query": "…"}}, got {one_line(line[:80])}: {error}'
-        raise InvalidInput(message, "options such as --k hold for all lines") from error
+        return InvalidInput(message, "options such as --k hold for all lines")
     except msgspec.DecodeError:
         return line  # text that happens to begin with a brace
 

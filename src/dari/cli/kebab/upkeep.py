@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from msgspec import UNSET
+
 from dari.cli.kebab.context import ERROR, OK, KebabContext, print_wire
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_size
@@ -13,6 +15,7 @@ from dari.knowledge.config import StoreSettings, check_store_url, load_settings
 from dari.knowledge.config_file import init_config, migrate_config
 from dari.knowledge.errors import ReadonlyMode
 from dari.knowledge.paths import config_file
+from dari.knowledge.wire.reports import InitReportV1
 
 _SCOPES = {
     "all": "documents, index, vectors, models and the configuration",
@@ -49,15 +52,18 @@ async def _run_init(arguments: argparse.Namespace, context: KebabContext) -> int
         await context.call(_reach, store_url)
     backup = await context.call(init_config, path, root=str(root or ""), store_url=store_url, force=arguments.force)
     settings = load_settings(str(path), context.environ)
-    places = {"config": str(path), "root": str(root) if root else None, "data": str(settings.data.data)}
-    if settings.config.store.url:
-        places["store"] = open_backend(settings).place
+    made = InitReportV1(
+        config=str(path),
+        root=str(root) if root else None,
+        data=str(settings.data.data),
+        store=open_backend(settings).place if settings.config.store.url else UNSET,
+    )
     if context.as_json:
-        context.output.json(places)
+        print_wire(context, made)
         return OK
     context.output.text(f"configuration  {path}", f"data           {settings.data.data}")
-    if "store" in places:
-        context.output.text(f"store          {places['store']}")
+    if made.store is not UNSET:
+        context.output.text(f"store          {made.store}")
     if backup:
         context.note(f"the file as it was: {backup}")
     then = "next: kebab ingest" if root else f"next: set [workspace] root in {path}, then kebab ingest"

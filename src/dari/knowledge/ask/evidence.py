@@ -35,17 +35,21 @@ FULL_SHARE = 0.6
 _NOT_PROSE_PENALTY = 0.3
 # Lines of Markdown that name or separate what follows; they say nothing themselves.
 _STRUCTURE = re.compile(r"#{1,6}\s|```|~~~|<!--|[-=*_|:\s]+$")
+_ASKS = re.compile(r"[?？][\"'”’」』)\]*_`]*$")
+_MAX_LEADING_QUESTIONS = 2  # more in a row are a list of questions, not the first half of an answer
 _ENDED = re.compile(r"[.!?。！？…][\"'”’」』)\]*_`]*$|[다요음함됨임까]$")
 
 
 class Sentence(Struct, frozen=True):
-    """A sentence of a hit. `hit` is the hit's place in the list, from 0; `start` and `end` are places in its text."""
+    """A sentence of a hit. `hit` is the hit's place in the list, from 0; `start` and `end` are places in its text.
+    `lead` is the question in the text that it answers, as in a list of questions and answers."""
 
     hit: int
     text: str
     start: int
     end: int
-    share: float = 0.0  # of the question's words, in the sentence
+    lead: str = ""
+    share: float = 0.0  # of the question's words, in the sentence and its lead
     headed_share: float = 0.0  # in the sentence, or in the title and headings above it
     cosine: float = 0.0  # with the question; 0 without a model, or where other sentences were more promising
 
@@ -64,7 +68,7 @@ def read_evidence(
     headings = [terms_in(" ".join((hit.document.title, *hit.chunk.heading_path))) for hit in read]
     sentences = []
     for one in _sentences_of(read):
-        terms = terms_in(one.text)
+        terms = terms_in(f"{one.lead} {one.text}")
         headed = words.share_in(terms | headings[one.hit])
         sentences.append(replace(one, share=words.share_in(terms), headed_share=headed))
     if nearness is None or not sentences:
@@ -91,22 +95,39 @@ def read_evidence(
 
 
 def _sentences_of(hits: Sequence[Hit]) -> Iterator[Sentence]:
-    """A very long one is cut, not dropped; one that addresses a model answers nobody."""
+    """A very long one is cut, not dropped; one that addresses a model answers nobody. Neither does a question: it leads
+    the sentence behind it, and those that follow in the paragraph."""
     for place, hit in enumerate(hits):
-        text = hit.chunk.text
-        instructions = set(instruction_spans(text))
-        for start, end in sentence_spans(text):
-            if (start, end) in instructions:
+        text, questions, lead, before = hit.chunk.text, list[Sentence](), "", 0
+        for one in _plain_sentences(place, text):
+            if _ASKS.search(one.text):
+                questions.append(one)
                 continue
-            cut = min(end, start + MAX_SENTENCE_CHARS)
-            sentence = " ".join(text[start:cut].split())
-            if has_words(without_markers(sentence)) and not _STRUCTURE.match(sentence):
-                yield Sentence(place, sentence, start, cut)
+            if questions:
+                yield from questions[:-_MAX_LEADING_QUESTIONS]
+                lead = " ".join(question.text for question in questions[-_MAX_LEADING_QUESTIONS:])
+                questions = []
+            elif "\n\n" in text[before : one.start]:
+                lead = ""
+            before = one.end
+            yield replace(one, lead=lead)
+        yield from questions
+
+
+def _plain_sentences(place: int, text: str) -> Iterator[Sentence]:
+    instructions = set(instruction_spans(text))
+    for start, end in sentence_spans(text):
+        if (start, end) in instructions:
+            continue
+        cut = min(end, start + MAX_SENTENCE_CHARS)
+        sentence = " ".join(text[start:cut].split())
+        if has_words(without_markers(sentence)) and not _STRUCTURE.match(sentence):
+            yield Sentence(place, sentence, start, cut)
 
 
 def _below_title(sentence: Sentence, hits: Sequence[Hit]) -> str:
     hit = hits[sentence.hit]
-    title = hit.chunk.heading_path[-1] if hit.chunk.heading_path else hit.document.title
+    title = sentence.lead or (hit.chunk.heading_path[-1] if hit.chunk.heading_path else hit.document.title)
     return f"{title}: {sentence.text}" if title and not sentence.text.startswith(title) else sentence.text
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from dari.knowledge.ask.evidence import FULL_SHARE, Sentence
 from dari.knowledge.search.request import Hit
 
-MODEL_ID = "extractive-v4"
+MODEL_ID = "extractive-v5"
 _HIT_WEIGHT = 0.4
 _HEADING_SHARE = 0.5  # what a word counts that stands only in the heading above the sentence
 # The less of the question the words of the best sentence cover, the more meaning decides.
@@ -23,6 +23,9 @@ _MAX_OF_ONE_PASSAGE = 2
 # A sentence without a word of the question, and with less than this share of the nearest one's cosine, only fills the
 # answer up: on the house set none of them has the gold string.
 _NEAR_SHARE = 0.5
+# Where words find the sentence, those of other documents with less than this share of its score speak about something
+# else: a third of what was cited for plain questions, and no gold string among it.
+_OTHER_DOCUMENT_SHARE = 0.5
 
 
 class ScoredSentence(Struct, frozen=True):
@@ -46,6 +49,10 @@ def best_sentences(sentences: Sequence[Sentence], hits: Sequence[Hit], limit: in
         if one.headed_share > 0 or (one.cosine >= near and nearest)  # without a model no cosine says anything
     ]
     scored.sort(key=lambda one: (-one.score, one.sentence.hit, one.sentence.start))
+    if covered >= 1 and scored:
+        best = scored[0]
+        document, least = hits[best.sentence.hit].document.doc_no, _OTHER_DOCUMENT_SHARE * best.score
+        scored = [one for one in scored if one.score >= least or hits[one.sentence.hit].document.doc_no == document]
     chosen: dict[str, ScoredSentence] = {}
     for most in (of_one_passage, limit):
         taken = Counter(one.sentence.hit for one in chosen.values())

@@ -24,6 +24,7 @@ from dari.knowledge.config import Settings, Source
 from dari.knowledge.errors import IngestFatal, InvalidArgument
 from dari.knowledge.ingest.claims import claim_source
 from dari.knowledge.ingest.prepare import (
+    MAX_ATTEMPTS,
     Candidate,
     LeftOut,
     MissingDocuments,
@@ -33,13 +34,16 @@ from dari.knowledge.ingest.prepare import (
     Preparer,
     SameContent,
     Unreadable,
+    describe_failure,
+    is_tried_again,
     limits_of,
+    tried_by,
 )
 from dari.knowledge.ingest.report import Listener, ReportWriter
 from dari.knowledge.ingest.sources import all_sources, nested_roots, source_of_root
-from dari.knowledge.ingest.walk import Walk
+from dari.knowledge.ingest.walk import FoundFile, Walk
 from dari.knowledge.ingest.writer import KnowledgeWriter, open_writer
-from dari.knowledge.parse import ParserPool, parser_version
+from dari.knowledge.parse import ParserPool
 from dari.knowledge.store.records import FileFailure, FileState
 from dari.knowledge.store.store import PutResult, WriteTransaction
 from dari.knowledge.wire.reports import IngestReportV1
@@ -272,15 +276,17 @@ class _ScopeRun:
                 path = self.source.document_path(found.relative)
                 state = self.store.file_state(path)
                 if state is None:
+                    attempts = 0
                     if (failure := self.store.failure(path)) is not None:
                         failed.add(path)
-                        if self._is_known_failure(failure, found.size, found.mtime_ns, parser_version(found.media)):
-                            self.tell.failed(path, failure.reason, was_candidate=False)
+                        attempts = self._attempts(failure, found)
+                        if attempts and not (is_tried_again(failure.reason) and attempts < MAX_ATTEMPTS):
+                            self.tell.failed(path, describe_failure(failure.reason, attempts), was_candidate=False)
                             continue
                     if (owner := self.run_of.new_paths.setdefault(path, self.source.id)) != self.source.id:
                         self.tell.failed(path, f"conflict: source {owner!r} has this path", was_candidate=False)
                         continue
-                    candidates.append(Candidate(found))
+                    candidates.append(Candidate(found, attempts=attempts))
                     continue
                 if state.source_id != self.source.id:
                     self.tell.failed(path, f"conflict: source {state.source_id!r} has this path", was_candidate=False)
@@ -305,9 +311,12 @@ class _ScopeRun:
         self.tell.scan_completed(self.tell.total + len(candidates))
         self._candidates = candidates
 
-    def _is_known_failure(self, failure: FileFailure, size: int, mtime_ns: int, version: str) -> bool:
-        is_same = (failure.byte_len, failure.mtime_ns, failure.parser_version) == (size, mtime_ns, version)
-        return is_same and not self.run_of.force
+    def _attempts(self, failure: FileFailure, found: FoundFile) -> int:
+        """How often this very file has failed under what is in force now; 0: it is to be tried as if it were new."""
+        version, _, attempts = failure.parser_version.partition("#")
+        now = (found.size, found.mtime_ns, tried_by(failure.reason, found.media, self.settings))
+        is_same = (failure.byte_len, failure.mtime_ns, version) == now
+        return int(attempts or 1) if is_same and not self.run_of.force else 0
 
     def _note_gone(self, walk: Walk, seen: set[int]) -> None:
         gone = [state for state in self._stored() if state.doc_no not in seen]
@@ -411,7 +420,8 @@ class _ScopeRun:
                         source_id=self.source.id,
                         byte_len=candidate.found.size,
                         mtime_ns=outcome.mtime_ns,
-                        parser_version=parser_version(candidate.found.media),
+                        parser_version=f"{tried_by(outcome.reason, candidate.found.media, self.settings)}"
+                        f"#{candidate.attempts + 1}",
                         reason=outcome.reason,
                         is_ocr=outcome.is_ocr,
                     )
@@ -432,7 +442,7 @@ class _ScopeRun:
         elif isinstance(outcome, SameContent):
             self.tell.unchanged(path, was_candidate=True)
         elif isinstance(outcome, Unreadable):
-            self.tell.failed(path, outcome.reason)
+            self.tell.failed(path, describe_failure(outcome.reason, candidate.attempts + 1))
         elif isinstance(outcome, LeftOut):
             if outcome.kind == "extension":
                 self.tell.skips.add_extension(path)

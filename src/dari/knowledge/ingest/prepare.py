@@ -21,15 +21,21 @@ from dari.knowledge.store.records import DocumentRecord, FileState, utc_text
 from dari.knowledge.store.store import Store
 from dari.os_errors import describe_os_error
 
+MAX_ATTEMPTS = 3
+"""A file whose parser was late or died is tried this often, an ingest each: the machine may have been busy."""
+_TRIED_AGAIN = frozenset({"timeout", "crashed"})
+
 
 class Candidate(Struct, frozen=True, gc=False):
     """A file that is new or may have changed; `doc_no` and `asset_id` are of the document that it was, 0 and "" when
-    it is new. `has_versions`: the document was made by the parser, rules and settings of today."""
+    it is new. `has_versions`: the document was made by the parser, rules and settings of today. `attempts`: how often
+    it was not parsed in time before."""
 
     found: FoundFile
     doc_no: int = 0
     asset_id: str = ""
     has_versions: bool = False
+    attempts: int = 0
 
 
 class NewContent(Struct, frozen=True):
@@ -237,6 +243,31 @@ class Preparer:
             # From a source of less trust: what the document itself says of its trust is not known without parsing it.
             and (old.source_id == self.source.id or _lesser(old.trust_level, trust) == trust)
         )
+
+
+def is_tried_again(reason: str) -> bool:
+    """Whether this failure may be the machine's and not the file's."""
+    return reason.partition(":")[0] in _TRIED_AGAIN
+
+
+def tried_by(reason: str, media: Media, settings: IngestSettings) -> str:
+    """What a failure depends on beside the file: the parser, and its limits where it may have met one."""
+    version = parser_version(media)
+    if is_tried_again(reason) or reason.startswith("memory:"):
+        return f"{version}@{settings.parse_timeout_s:g}s,{settings.parse_memory_bytes}B"
+    return version
+
+
+def describe_failure(reason: str, attempts: int) -> str:
+    """The reason, and when the file is tried again."""
+    if not is_tried_again(reason):
+        return reason
+    if attempts < MAX_ATTEMPTS:
+        return f"{reason}; attempt {attempts} of {MAX_ATTEMPTS}, the next ingest tries it again"
+    return (
+        f"{reason}; {attempts} attempts failed, it is tried again when it changes, when [ingest] parse_timeout_s or"
+        " parse_memory_bytes change, or with --force-reingest"
+    )
 
 
 def limits_of(settings: IngestSettings) -> ParseLimits:

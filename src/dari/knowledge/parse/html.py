@@ -37,6 +37,22 @@ _TAG = re.compile(rb"<(/?)([A-Za-z][A-Za-z0-9]*)")
 _ANY_TAG = re.compile(
     r"<(?:script|style)\b(?s:.*?)(?:</(?:script|style)>|\Z)|<!--(?s:.*?)(?:-->|\Z)|<[^>]*(?:>|\Z)", re.IGNORECASE
 )
+# As browsers read these names: pages that declare the old set use what was added to it. A declaration that is read as
+# ASCII is not in UTF-16.
+_SUPERSETS = {
+    "euc-kr": "cp949",
+    "ks_c_5601-1987": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "shift-jis": "cp932",
+    "x-sjis": "cp932",
+    "big5": "big5hkscs",
+    "iso-8859-1": "cp1252",
+    "utf-16": "utf-8",
+    "utf-16le": "utf-8",
+    "utf-16be": "utf-8",
+}
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w-]{2,20})", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _ENTITY = re.compile(r"[&<>\"'\u00a0\u2010-\u203a\n]")  # what a source may spell otherwise
@@ -75,10 +91,10 @@ def _decode(data: bytes) -> tuple[str, list[str]]:
     if declared := _CHARSET.search(data[:4096]):
         name = declared[1].decode().lower()
         try:
-            text = data.decode("cp949" if name in ("euc-kr", "ks_c_5601-1987") else name)
+            text = data.decode(_SUPERSETS.get(name, name))
             return text.replace("\r\n", "\n").replace("\r", "\n"), []
-        except (LookupError, UnicodeDecodeError):
-            pass
+        except (LookupError, UnicodeError):
+            pass  # an unknown name, another encoding than declared, or one of Python's that is none (`undefined`)
     return decode(data)
 
 

@@ -96,7 +96,8 @@ class FileState(Struct, frozen=True):
 
 class FileFailure(Struct, frozen=True, kw_only=True):
     """A file that was not parsed; it is tried again when it, or the parser, has changed. `reason` begins with a word
-    for programs (`FailureReason`), then `: ` and a sentence."""
+    for programs (`FailureReason`), then `: ` and a sentence. `parser_version` is what tried it, with its limits where
+    they count, and behind `#` how often."""
 
     path: str
     source_id: str

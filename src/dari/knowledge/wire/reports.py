@@ -231,3 +231,22 @@ class ModelV1(Struct, frozen=True, kw_only=True):
 class ModelListV1(Struct, frozen=True, kw_only=True):
     models: tuple[ModelV1, ...]
     schema_version: Literal["model_list.v1"] = "model_list.v1"
+
+
+class DaemonStatusV1(Struct, frozen=True, kw_only=True):
+    """kebabd; `stopped`: after `daemon stop`, whether there was one to end."""
+
+    running: bool
+    pid: int | None
+    stopped: bool | UnsetType = UNSET
+    schema_version: Literal["daemon_status.v1"] = "daemon_status.v1"
+
+
+class InitReportV1(Struct, frozen=True, kw_only=True):
+    """Where `kebab init` put things; `store`: the database, where it is not a file in `data`."""
+
+    config: str
+    root: str | None
+    data: str
+    store: str | UnsetType = UNSET
+    schema_version: Literal["init_report.v1"] = "init_report.v1"
