@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.crewx_tools.commands import COMMANDS, find_command, main, overview
+from dari.cli.crewx_tools.commands import COMMANDS, exit_code, find_command, main, overview
 from dari.errors import InvalidInput
 
 UGLY = "import  os\nx = {  'a':1 }\n"
@@ -125,3 +125,23 @@ def test_names_and_code_of_a_repository_do_not_command_the_terminal(run: Run, re
 
 def test_a_diff_is_coloured_on_a_terminal_only(run: Run) -> None:
     assert "\x1b" not in run("format", "src")[1]
+
+
+def test_a_failure_is_told_without_the_words_of_the_protocol(run: Run) -> None:
+    code, _, err = run("symbols", "nosuch.name.at.all", "--paths", "no-such-folder")
+    assert (code, err.splitlines()[0]) == (3, "error: 'no-such-folder' does not exist")
+
+
+def test_a_linter_that_fails_is_a_fault_as_a_formatter_is(run: Run, repo: Path) -> None:
+    (repo / "src/app.py").write_text("x = 1\n")
+    assert run("lint", "src/app.py")[0] == 0
+    (repo / "ruff.toml").write_text("no = [such\n")
+    assert run("lint", "src/app.py")[0] == 3
+    assert run("format", "src/app.py")[0] == 3
+
+
+def test_only_programs_that_the_project_asks_for_have_to_be_there() -> None:
+    error = {"path": "a.ts", "message": "biome is not installed"}
+    for name in ("lint", "format"):
+        assert exit_code(name, {"errors": [{**error, "optional": True}]}) == 0
+        assert exit_code(name, {"errors": [error]}) == 3

@@ -118,6 +118,7 @@ async def test_a_missing_engine_is_one_entry_with_its_install_command(tmp_path: 
     assert error["path"] == "a.js"
     assert "biome is not installed" in error["message"] and "3 files" in error["message"]
     assert "npm install --save-dev --save-exact @biomejs/biome" in error["message"]
+    assert result["unchanged"] == 0, "what no formatter has seen is not in order"
 
 
 async def test_c_is_formatted_in_a_project_with_a_style_and_when_it_is_named(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from dari.codetools.engines.locate import EngineProgram
 from dari.codetools.search import line_search, ripgrep_events
 from dari.codetools.search import search as search_module
 from dari.codetools.search.cursor import SearchPosition
@@ -53,10 +54,18 @@ def test_a_cancelled_search_leaves_no_process_and_no_thread(tmp_path: Path, engi
 def test_a_search_out_of_time_says_how_to_narrow_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineName
 ) -> None:
-    make_large(tmp_path)
+    root = tmp_path / "project"
+    root.mkdir()
+    make_large(root)
+    # The real one may be done before a busy machine looks at the clock.
+    slow = tmp_path / "rg"
+    slow.write_text('#!/bin/sh\ncase "$*" in *--version*) echo "ripgrep 14.1.0"; exit;; esac\nexec sleep 60\n')
+    slow.chmod(0o755)
+    if engine == "ripgrep":
+        monkeypatch.setattr(search_module, "find_ripgrep", lambda *_: EngineProgram("rg", (str(slow),), "dari"))
     monkeypatch.setattr(search_module, "SEARCH_TIMEOUT_S", 0.001)
     with pytest.raises(TimedOut, match="took more than") as refused:
-        search(tmp_path, replace(PLAIN, pattern="nothing of the kind", case="insensitive"), engine)
+        search(root, replace(PLAIN, pattern="nothing of the kind", case="insensitive"), engine)
     assert "paths" in refused.value.hint
 
 

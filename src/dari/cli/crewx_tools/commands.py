@@ -13,7 +13,7 @@ from dari.cli.kit.commands import OVERVIEW_OPTIONS
 from dari.cli.kit.console import ProcessConsole, print_error, print_json
 from dari.cli.kit.hints import suggest
 from dari.cli.kit.parser import format_examples
-from dari.errors import DariError, InvalidInput
+from dari.errors import DariError, InvalidInput, TimedOut
 from dari.version import VERSION
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ async def _run(program: str, command: ToolCommand, words: list[str], console: Pr
     from dari.cli.crewx_tools.render import render_result
     from dari.cli.crewx_tools.shell import open_tools
     from dari.cli.kit.tool_call import call_tool
+    from dari.mcp.error_mapping import ERROR_META
 
     async with open_tools(Path.cwd(), os.environ, console) as (tools, context, log):
         tool = tools[f"crewx_tools_{command.tool}"]
@@ -183,10 +184,10 @@ async def _run(program: str, command: ToolCommand, words: list[str], console: Pr
         result = msgspec.json.decode(await call_tool(tool, msgspec.json.encode(given), context, log))
         context.close()
         if result.get("isError"):
-            error = result.get("_meta", {}).get("dari/error", {})
-            text = "".join(block.get("text", "") for block in result.get("content", ()))
-            print_error(console, error.get("message") or text, error.get("hint", ""))
-            return FOUND_FAULTS
+            error = result["_meta"][ERROR_META]
+            kind = next((each for each in DariError.__subclasses__() if each.name == error["name"]), DariError)
+            print_error(console, error["message"].removeprefix(kind.prefix), error["hint"])
+            return TimedOut.exit_code if kind is TimedOut else FOUND_FAULTS
         value = result.get("structuredContent")
         if as_json:
             print_json(console, value)
@@ -201,11 +202,12 @@ def exit_code(name: str, value: Any) -> int:
         return OK
     if name == "test":
         return FOUND_FAULTS if value.get("failed") or value.get("errors") or value.get("stopped") else OK
-    if name == "lint":
-        return FOUND_FAULTS if value.get("diagnostics") and not value.get("applied") else OK
     if name == "check":
         return OK if value.get("ok") else FOUND_FAULTS
-    return FOUND_FAULTS if name == "format" and value.get("errors") else OK
+    # A missing program that the project does not ask for is not a fault, as in `check`.
+    has_failed = name in ("format", "lint") and any(not error.get("optional") for error in value.get("errors", ()))
+    has_faults = name == "lint" and value.get("diagnostics") and not value.get("applied")
+    return FOUND_FAULTS if has_failed or has_faults else OK
 
 
 def read_words(words: list[str], command: ToolCommand, tool: Tool) -> dict[str, Any]:

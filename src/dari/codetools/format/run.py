@@ -53,7 +53,7 @@ async def plan_format(
         raise InvalidInput(f"range needs exactly one file, got {total}", "name one file in paths, or leave range out")
     changes: list[FileChange] = []
     uses = EngineUses(session)
-    done = 0
+    done = unchanged = 0
     for steps, files in groups:
         missing = [step for step in steps if step.engine is None]
         if missing:
@@ -68,11 +68,11 @@ async def plan_format(
             changed, failed = await _format(session, workspace, chooser, steps, part, line_range)
             changes += changed
             errors += failed
+            unchanged += len(part) - len(changed) - len({error.path for error in failed})
             done += len(part)
     tell(total, total, "formatted")
-    failed_files = {error.path for error in errors}
     changes.sort(key=lambda change: change.path)
-    return FormatPlan(changes, max(0, total - len(changes) - len(failed_files)), join_errors(errors), await uses.list())
+    return FormatPlan(changes, unchanged, join_errors(errors), await uses.list())
 
 
 def _group(

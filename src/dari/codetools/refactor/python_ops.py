@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -44,8 +45,10 @@ def rename_by_name(job: Job, workspace: Workspace) -> Plan:
 
 def rename(job: Job, workspace: Workspace) -> Plan:
     """Raises InvalidInput where rope cannot tell what the name is."""
-    if not job.new_name.isidentifier():
-        raise InvalidInput(f"newName must be a Python identifier, got {job.new_name!r}", "letters, digits and _")
+    if not job.new_name.isidentifier() or keyword.iskeyword(job.new_name):
+        raise InvalidInput(
+            f"newName must be a Python identifier, got {job.new_name!r}", "letters, digits and _, and no keyword"
+        )
     sources = _python_sources(job, workspace)
     place = find_place(job.symbol, sources, workspace)
     owner = _class_of(place, workspace)
