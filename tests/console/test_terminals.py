@@ -98,7 +98,7 @@ async def test_commands_show_exit_code_time_and_who_and_lead_to_failures(person:
     await expect(blocks.nth(0)).to_have_attribute("data-state", "ok")
     await expect(blocks.nth(1)).to_have_attribute("data-state", "failed")
     await expect(blocks.nth(1)).to_contain_text("agent test-agent")
-    await expect(blocks.nth(0)).to_contain_text(re.compile(r"\d m?s"))
+    await expect(blocks.nth(0)).to_contain_text(re.compile(r"\d [mµ]?s"))
     await pane(page, pane_id).get_by_role("button", name="Previous failure").click()
     hit = pane(page, pane_id).locator(".term-past .hit")
     await expect(hit).to_contain_text("false")
