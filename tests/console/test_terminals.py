@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, WebSocketRoute, expect
 
 from dari.daemon.lock import lock_holder
 from dari.errors import Unavailable
@@ -206,6 +206,62 @@ async def test_a_click_reaches_a_program_that_uses_the_mouse_and_a_pane_is_fitte
     await screen(page, pane_id).click(position={"x": 40, "y": 10})
     await expect(screen(page, pane_id)).to_contain_text(re.compile(r"033\s+\[\s+<\s+0\s+;"))
     assert (await agent.call("crux_get_pane_state", pane_id=pane_id))["cols"] < before
+
+
+async def test_a_program_gets_the_release_of_a_button_that_comes_before_the_press_is_answered(
+    person: Person, agent: Agent, hub: ConsoleHub
+) -> None:
+    script = hub.home / "clicks.sh"
+    ready = "stty raw -echo; printf '\\033[?1000h\\033[?1006hready'"
+    script.write_text(f"{ready}; head -c 18 | tr '\\033' E; stty sane\n")
+    pane_id = await new_pane(agent)
+    page = await open_pane(person, pane_id)
+    await take_over(page, pane_id)
+    await page.keyboard.type(f"sh {script}\n")
+    await expect(screen(page, pane_id)).to_contain_text("ready")
+    await screen(page, pane_id).evaluate(
+        """e => {
+            const { left, top } = e.getBoundingClientRect();
+            const place = { clientX: left + 1, clientY: top + 1, bubbles: true };
+            for (const type of ["mousedown", "mouseup"]) e.dispatchEvent(new MouseEvent(type, place));
+        }"""
+    )
+    await expect(screen(page, pane_id)).to_contain_text("readyE[<0;1;1ME[<0;1;1m")
+
+
+async def test_a_frame_from_before_the_take_over_does_not_take_the_keys_away(person: Person, agent: Agent) -> None:
+    held_back: list[str] = []
+    is_holding = False
+
+    def between(route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        def pass_on(message: str | bytes) -> None:
+            nonlocal is_holding
+            text = message if isinstance(message, str) else message.decode()
+            if is_holding and '"topics/event"' in text and '"pane:' in text:
+                held_back.append(text)
+                return
+            route.send(text)
+            if is_holding and '"times_taken":1' in text:  # the answer; now what was on its way before it
+                is_holding = False
+                for each in held_back:
+                    route.send(each)
+
+        server.on_message(pass_on)
+
+    await person.context.route_web_socket(re.compile("."), between)
+    pane_id = await new_pane(agent)
+    page = await open_pane(person, pane_id)
+    is_holding = True
+    await agent.call("crux_resize_pane", pane_id=pane_id, cols=60, rows=20)
+    await until(lambda: any('"holder":null' in each for each in held_back))
+    await take_over(page, pane_id)
+    await until(lambda: not is_holding)
+    await expect(pane(page, pane_id)).to_have_attribute("data-held", "yes")
+    await page.keyboard.type("echo still-$((40+2))\n")
+    await expect(screen(page, pane_id)).to_contain_text("still-42")
+    await expect(pane(page, pane_id).locator(".term")).to_have_attribute("data-typing", "on")
 
 
 async def test_a_paste_and_an_input_method_reach_the_program(person: Person, agent: Agent) -> None:

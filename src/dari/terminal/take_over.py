@@ -57,6 +57,8 @@ class InputControl:
         self._on_change = on_change
         self._holder: Typist | None = None
         self._until = 0.0
+        self.times_taken = 0
+        """Tells a page which of two things is the older: what it was answered when it took over, or what it sees."""
         self.last: Typist | None = None
         """Who typed last."""
         self._line: list[Typist] = []
@@ -79,6 +81,7 @@ class InputControl:
         if taker.kind != "person":
             raise Conflict("an agent cannot take a pane over", "type into it with crux_send_keys or crux_send_text")
         self._holder, self._until = taker, time.monotonic() + HOLD_S
+        self.times_taken += 1
         self._on_change()
         return taker
 

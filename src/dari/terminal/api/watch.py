@@ -77,6 +77,8 @@ class HeldPane(Struct, frozen=True, kw_only=True):
     pane_id: str
     holder: Typist | None = None
     ends_in_s: float = 0.0
+    times_taken: int = 0
+    """So far; a frame with a smaller number is older than this."""
 
 
 class PaneEntry(Struct, frozen=True, kw_only=True):
@@ -212,7 +214,9 @@ class WatchApi:
         pane = self._all.find(pane_id)
         typing = self._all.typing(pane)
         typing.take()
-        return HeldPane(pane_id=pane.id, holder=typing.holder, ends_in_s=typing.ends_in_s)
+        return HeldPane(
+            pane_id=pane.id, holder=typing.holder, ends_in_s=typing.ends_in_s, times_taken=typing.times_taken
+        )
 
     @expose("crux:pane/hand-back", "admin")
     async def hand_back(self, pane_id: str) -> HeldPane:

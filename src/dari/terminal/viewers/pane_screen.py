@@ -108,6 +108,7 @@ class PaneFacts(Struct, frozen=True, kw_only=True):
     is_at_prompt: bool = False
     is_asking_secret: bool = False
     holder: Typist | None = None
+    times_taken: int = 0
     last_typist: Typist | None = None
     exit_code: int | None = None
 
@@ -275,6 +276,7 @@ class PaneScreen:
             is_at_prompt=pane.is_at_prompt,
             is_asking_secret=pane.is_asking_secret,
             holder=typing.holder,
+            times_taken=typing.times_taken,
             last_typist=typing.last,
             exit_code=pane.exit_code,
         )

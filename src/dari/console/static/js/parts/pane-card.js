@@ -24,6 +24,7 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
   let wantsTyping = isMine;
   let isTaking = false;
   let holder = null;
+  let taken = 0; // how often the pane had been taken over when we last did
   let bells = 0;
   let chosen = -1;
   let drawing = 0;
@@ -152,7 +153,7 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
     const taking = live.call("dari_terminal_take_over", { pane_id: id });
     if (view.facts?.exit_code === null) view.setTyping(true, taking);
     try {
-      holder = (await taking).value.holder;
+      ({ holder, times_taken: taken } = (await taking).value);
     } catch (error) {
       wantsTyping = false;
       throw error;
@@ -215,8 +216,11 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
     if (frame.bells > bells && bells) view.announce(t("term.bell", { id }));
     bells = frame.bells || 0;
     if (!frame.facts) return;
-    holder = facts.holder;
-    if (!holder && !isTaking) wantsTyping = false;
+    // A frame that was made before we took over may come after the answer to that: it does not take the keys away again.
+    if (frame.is_whole || facts.times_taken >= taken) {
+      holder = facts.holder;
+      if (!holder && !isTaking) wantsTyping = false;
+    }
     drawState();
   }
 

@@ -295,18 +295,15 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     return { col: Math.max(0, Math.min(facts.cols - 1, col)), row: Math.max(0, Math.min(facts.rows - 1, row)) };
   }
 
-  let mousing = false;
-  async function mouse(event, action, button) {
-    if (mousing) return; // a wheel turns faster than a program can read it
-    mousing = true;
+  let unread = 0;
+  let lastMouse = Promise.resolve();
+  function mouse(event, action, button) {
+    if (unread && button.startsWith("wheel")) return; // a wheel turns faster than a program can read it
     const modifiers = [["shift", event.shiftKey], ["alt", event.altKey], ["ctrl", event.ctrlKey]].filter(([, on]) => on).map(([name]) => name);
-    try {
-      await live.call("dari_terminal_mouse", { pane_id: paneId, action, button, ...cellAt(event), modifiers });
-    } catch (error) {
-      onError?.(error);
-    } finally {
-      mousing = false;
-    }
+    const report = { pane_id: paneId, action, button, ...cellAt(event), modifiers };
+    unread += 1;
+    // In order, and none left out: a program that is not told of the release sees a button that is held for ever.
+    lastMouse = lastMouse.then(() => live.call("dari_terminal_mouse", report)).catch((error) => onError?.(error)).finally(() => (unread -= 1));
   }
 
   const BUTTONS = ["left", "middle", "right"];
