@@ -257,7 +257,3 @@ async def four(question: Sampling) -> Sampled:
 
 async def two_folders() -> list[str]:
     return ["file:///a", "file:///b"]
-
-
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))

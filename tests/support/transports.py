@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dari.core.context import Context
 from dari.core.scopes import MCP_GRANT
@@ -22,9 +22,16 @@ from dari.transport.http import McpProtocol
 from dari.transport.server import McpListeners
 from dari.transport.uvicorn_server import AsgiApp
 from tests.support.demo_server import DemoTools, demo_server
+from tests.support.leftovers import open_descriptors
+from tests.support.waiting import turn_until
 from tests.support.wire import ROOT, HttpWire, Json, StreamWire, call, initialize
 
 JSON_ONLY = {"Accept": "application/json"}
+
+
+class Holdings(NamedTuple):
+    counts: dict[str, int]
+    descriptors: set[str]
 
 
 class Rig:
@@ -93,8 +100,20 @@ class Rig:
             "exchanges": len(self.endpoint.open),
             "connections": len(self.connections),
             "tasks": len(asyncio.all_tasks()),
-            "descriptors": len(os.listdir("/proc/self/fd")),
         }
+
+    def holdings(self) -> Holdings:
+        return Holdings(self.counts(), open_descriptors())
+
+    async def until_back_to(self, before: Holdings) -> None:
+        """Every count is what it was, and no descriptor is open that was not."""
+
+        def left() -> dict[str, object]:
+            opened = open_descriptors() - before.descriptors
+            changed = {name: count for name, count in self.counts().items() if count != before.counts[name]}
+            return changed | ({"descriptors": opened} if opened else {})
+
+        await turn_until(lambda: not left(), shown=left)
 
     async def close_wires(self) -> None:
         for writer in self._writers:

@@ -30,10 +30,12 @@ def wait_until(holds: Callable[[], object], within_s: float = PATIENCE_S, interv
         time.sleep(interval_s)
 
 
-async def turn_until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
+async def turn_until(
+    holds: Callable[[], object], shown: Callable[[], object] | None = None, within_s: float = PATIENCE_S
+) -> None:
     """Look at every turn of the loop: for a state of this very loop that lasts a moment and that a pause would miss."""
     deadline = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > deadline:
-            raise AssertionError(f"not so after {within_s:g} s: {holds}")
+            raise AssertionError(f"not so after {within_s:g} s: {shown() if shown else holds}")
         await asyncio.sleep(0)

@@ -106,7 +106,7 @@ async def test_random_bytes_do_not_keep_the_next_client_from_its_answer(way: str
     loop.set_exception_handler(lambda _, context: complaints.append(context))
     async with running(socket_path=tmp_path / "s") as rig:
         await still_serves(rig)
-        before = rig.counts()
+        before = rig.holdings()
         for data, step in drawn:
             connect: Callable[[], Awaitable[object]] = rig.http if way == "http" else rig.http_on_unix
             wire = await connect()
@@ -118,7 +118,7 @@ async def test_random_bytes_do_not_keep_the_next_client_from_its_answer(way: str
             await rig.close_wires()
         for session in list(rig.hub.sessions._by_id.values()):
             rig.hub.sessions.end(session, "over")
-        await turn_until(lambda: rig.counts() == before)
+        await rig.until_back_to(before)
         await still_serves(rig)
     assert complaints == []
 

@@ -39,7 +39,7 @@ async def aborted(wire: HttpWire | StreamWire) -> None:
 
 async def test_200_http_sessions_at_once_leave_nothing_behind() -> None:
     async with running() as rig:
-        before = rig.counts()
+        before = rig.holdings()
 
         async def visit(number: int) -> None:
             wire = await rig.session()
@@ -52,12 +52,12 @@ async def test_200_http_sessions_at_once_leave_nothing_behind() -> None:
 
         await asyncio.gather(*map(visit, range(CLIENTS)))
         await rig.close_wires()
-        await turn_until(lambda: rig.counts() == before)
+        await rig.until_back_to(before)
 
 
 async def test_200_unix_connections_at_once_leave_nothing_behind(tmp_path: Path) -> None:
     async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
-        before = rig.counts()
+        before = rig.holdings()
 
         async def visit(number: int) -> None:
             wire = await rig.unix()
@@ -69,24 +69,24 @@ async def test_200_unix_connections_at_once_leave_nothing_behind(tmp_path: Path)
         await asyncio.gather(*map(visit, range(CLIENTS)))
         assert rig.counts()["server sessions"] == CLIENTS
         await rig.close_wires()
-        await turn_until(lambda: rig.counts() == before)
+        await rig.until_back_to(before)
 
 
 async def test_200_stateless_clients_that_vanish_in_the_middle_of_a_call_leave_nothing_behind() -> None:
     async with running() as rig:
-        before = rig.counts()
+        before = rig.holdings()
         message = stateless(call("demo_hang", 1))
         wires = [await rig.http() for _ in range(CLIENTS)]
         for wire in wires:
             wire.send("POST", "/mcp", json.dumps(message).encode(), envelope_headers(message))
         await turn_until(lambda: len(rig.server.calls) == CLIENTS)
         await asyncio.gather(*map(aborted, wires))
-        await turn_until(lambda: rig.counts() == before)
+        await rig.until_back_to(before)
 
 
 async def test_clients_that_vanish_in_the_middle_of_their_streams_leave_nothing_behind(tmp_path: Path) -> None:
     async with running(socket_path=tmp_path / "s") as rig:
-        before = rig.counts()
+        before = rig.holdings()
         lines = [await rig.unix() for _ in range(50)]
         for wire in lines:
             await wire.ask(initialize())
@@ -98,10 +98,10 @@ async def test_clients_that_vanish_in_the_middle_of_their_streams_leave_nothing_
             each.send("GET", "/mcp")
         await turn_until(lambda: len(rig.server.calls) == len(rig.server.listening) == len(rig.endpoint.open) == 50)
         await asyncio.gather(*map(aborted, [*lines, *http]))
-        await turn_until(lambda: rig.counts() == before | {"sessions": 50, "server sessions": 50})
+        await turn_until(lambda: rig.counts() == before.counts | {"sessions": 50, "server sessions": 50})
         for session in list(rig.hub.sessions._by_id.values()):
             rig.hub.sessions.end(session, "expired")
-        await turn_until(lambda: rig.counts() == before)
+        await rig.until_back_to(before)
 
 
 HALF_REQUESTS = [
@@ -117,7 +117,7 @@ HALF_REQUESTS = [
 @pytest.mark.parametrize("ending", ["close", "reset", "half-close"])
 async def test_clients_that_leave_in_the_middle_of_a_request_leave_nothing_behind(ending: str) -> None:
     async with running() as rig:
-        before = rig.counts()
+        before = rig.holdings()
         wires = [await rig.http() for _ in HALF_REQUESTS for _ in range(5)]
         for number, wire in enumerate(wires):
             wire.writer.write(HALF_REQUESTS[number % len(HALF_REQUESTS)])
@@ -128,7 +128,7 @@ async def test_clients_that_leave_in_the_middle_of_a_request_leave_nothing_behin
             elif ending == "half-close":
                 wire.writer.write_eof()
         await rig.close_wires()
-        await turn_until(lambda: rig.counts() == before)
+        await rig.until_back_to(before)
         assert (await (await rig.http()).post(initialize())).status == 200
 
 
@@ -167,10 +167,10 @@ async def until_idle(server: DemoProcess) -> None:
 async def test_a_client_that_reconnects_for_every_call_costs_nothing_more() -> None:
     async with running() as rig:
         wire = await rig.session()
-        before = rig.counts()
+        before = rig.holdings()
         for number in range(100):
             once = await rig.again(wire)
             assert (await once.ask(call("demo_echo", number, text="x")))["id"] == number
             once.writer.close()
             await once.writer.wait_closed()
-        await turn_until(lambda: rig.counts() == before)
+        await rig.until_back_to(before)

@@ -14,6 +14,7 @@ import pytest
 from dari.daemon.peer import PeerCredentials
 from dari.errors import Conflict, DariError, InvalidInput
 from dari.transport import unix
+from tests.support.leftovers import open_descriptors
 from tests.support.transports import Events, logged, running
 from tests.support.waiting import turn_until
 from tests.support.wire import Json, StreamWire, call, initialize, stateless
@@ -53,13 +54,13 @@ async def test_a_live_socket_is_refused_and_keeps_working(tmp_path: Path) -> Non
     path = tmp_path / "s"
     async with running(socket_path=path) as rig:
         before = asyncio.all_tasks()
-        descriptors = len(os.listdir("/proc/self/fd"))
+        descriptors = open_descriptors()
         with pytest.raises(Conflict) as caught:
             async with running(socket_path=path):
                 pass
         assert str(path) in caught.value.message
         assert caught.value.hint
-        await turn_until(lambda: asyncio.all_tasks() == before and len(os.listdir("/proc/self/fd")) == descriptors)
+        await turn_until(lambda: asyncio.all_tasks() == before and open_descriptors() <= descriptors)
         assert (await (await rig.unix()).ask(PING))["result"] == {}
 
 
@@ -206,12 +207,12 @@ async def test_a_first_byte_at_a_time_is_enough_to_tell_http_from_lines(tmp_path
 @pytest.mark.parametrize("sent", [b"", b"POS", b"Content-Le", b"GET /mcp HTTP/1.1\r\nHo", b'{"jsonrpc"'])
 async def test_a_client_that_leaves_early_leaves_nothing_behind(tmp_path: Path, sent: bytes) -> None:
     async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
-        before = rig.counts()
+        before = rig.holdings()
         wire = await rig.unix()
         wire.writer.write(sent)
         await wire.writer.drain()
         await rig.close_wires()
-        await turn_until(lambda: rig.counts() == before)
+        await rig.until_back_to(before)
         assert rig.hub._unix is not None
         await turn_until(lambda: rig.hub._unix is not None and not rig.hub._unix.connections)
 
