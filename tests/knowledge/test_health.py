@@ -10,10 +10,12 @@ import pytest
 
 from dari.knowledge.ask.prompt import PROMPT_VERSION
 from dari.knowledge.health import run_doctor
+from dari.knowledge.models.installed import use_folder
 from dari.knowledge.service import KnowledgeService
 from dari.knowledge.wire.reports import DoctorCheck
 from tests.support.http_replies import Reply, send, serving
-from tests.support.knowledge_folder import make_settings
+from tests.support.knowledge_folder import make_settings, run, write_old
+from tests.support.tiny_models import own_folder
 
 
 def _check_llm(folder: Path, endpoint: str, **more: str) -> DoctorCheck:
@@ -54,3 +56,15 @@ def test_the_doctor_looks_for_the_model_in_the_server_s_list(tmp_path: Path, lis
 def test_the_schema_names_the_version_of_the_prompt(tmp_path: Path) -> None:
     with closing(KnowledgeService(make_settings(tmp_path))) as service:
         assert service.schema().models.prompt_template_version == PROMPT_VERSION
+
+
+def test_the_doctor_names_the_command_where_a_model_has_no_vectors_yet(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    write_old(settings.sources[0].root / "a.md", "# Backups\n\nThey are made at night.\n")
+    run(settings)
+    use_folder(settings.data.data, own_folder(tmp_path / "own"))
+    with closing(KnowledgeService(make_settings(tmp_path, {}))) as service:
+        checks = {one.name: one for one in run_doctor(lambda: service).checks}
+    assert checks["vectors"].ok
+    assert "0 chunks have a vector, 1 wait" in checks["vectors"].detail
+    assert checks["vectors"].hint == "kebab ingest makes the rest"

@@ -173,18 +173,23 @@ def _check_embedding(service: KnowledgeService, base: OpenBase | None) -> Iterat
         detail=f"{model.name}, {model.dim} dimensions" + (", for English only" if better else ""),
         hint=f"not all documents are in English: kebab models install {better}" if better else UNSET,
     )
-    state = None if base is None else base.store.vector_state(model.key)
-    if state is not None and state.pending_chunks:
-        yield DoctorCheck(
-            name="vectors",
-            ok=True,
-            detail=f"{state.embedded_chunks} chunks have a vector, {state.pending_chunks} wait",
-            hint="kebab ingest makes the rest",
-        )
-    elif base is not None:
-        yield DoctorCheck(
-            name="vectors", ok=True, detail=f"{state.embedded_chunks if state else 0} chunks have a vector"
-        )
+    if base is not None:
+        yield _check_vectors(base, model.key)
+
+
+def _check_vectors(base: OpenBase, model_key: str) -> DoctorCheck:
+    """Search compares words meanwhile, so it is in order that some are missing."""
+    state = base.store.vector_state(model_key)
+    embedded = 0 if state is None else state.embedded_chunks
+    pending = base.store.stats().chunk_count if state is None else state.pending_chunks
+    if not pending:
+        return DoctorCheck(name="vectors", ok=True, detail=f"{embedded} chunks have a vector")
+    return DoctorCheck(
+        name="vectors",
+        ok=True,
+        detail=f"{embedded} chunks have a vector, {pending} wait",
+        hint="kebab ingest makes the rest",
+    )
 
 
 def _check_llm(service: KnowledgeService) -> DoctorCheck:
