@@ -227,14 +227,22 @@ _DIGESTS = (b"content-md5", b"digest", b"content-digest", b"repr-digest")
 
 def recoded(body: bytes, head: Headers, edit: Callable[[bytes], bytes]) -> bytes:
     """A body that cannot be decoded, or not encoded again, stays as it is: half an edit would break the client."""
+    try:
+        return surely_recoded(body, head, edit)
+    except Undecodable:
+        return body
+
+
+def surely_recoded(body: bytes, head: Headers, edit: Callable[[bytes], bytes]) -> bytes:
+    """The same for edits without which the body may not go out: Undecodable where they cannot be made."""
     codings = headers.codings(head)
     if not codings:
         return edit(body)
-    if any(name not in _CODE for name in codings):
-        return body
+    if unknown := [name for name in codings if name not in _CODE]:
+        raise Undecodable(f"the content coding {unknown[0][:40]!r} is not known")
     decoded = decode((body,), codings, _LIMIT_BYTES)
     if decoded.is_cut or decoded.problem is not None:
-        return body
+        raise Undecodable(decoded.problem or f"unpacked it is larger than {_LIMIT_BYTES // 1024 // 1024} MB")
     edited = edit(decoded.data)
     if edited == decoded.data:
         return body

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from dari.errors import Conflict
 from dari.proxy import headers
-from dari.proxy.content_coding import recoded
+from dari.proxy.content_coding import Undecodable, surely_recoded
 from dari.proxy.flow import Headers
 from dari.text.redact import MARK, redact_body, redact_headers, redact_string, redact_url
 from dari.text.redact.text import MAX_CHARS
@@ -80,7 +81,8 @@ def target_without_secrets(url: str) -> str:
 
 
 def body_without_secrets(body: bytes, head: Headers) -> bytes:
-    """The body with its secrets replaced, coded as before; the very bytes when there are none."""
+    """The body with its secrets replaced, coded as before; the very bytes when there are none. Conflict where it cannot
+    be unpacked: nobody knows what it holds, and it would go elsewhere."""
 
     def hidden(data: bytes) -> bytes:
         codec = headers.codec(headers.charset(head) or "utf-8") or "latin-1"
@@ -93,4 +95,7 @@ def body_without_secrets(body: bytes, head: Headers) -> bytes:
         shown = redact_body(text, headers.mime(head)).text if len(text) <= MAX_CHARS else redact_string(text)
         return data if shown == text else shown.encode(codec)
 
-    return recoded(body, head, hidden) if body else body
+    try:
+        return surely_recoded(body, head, hidden) if body else body
+    except Undecodable as error:
+        raise Conflict(f"secrets in the body cannot be hidden: {error}", "give a body of your own") from error

@@ -182,6 +182,7 @@ def _keep_credentials(made: Decision, flow: Flow, url: str) -> None:
         edit = made.request_body or (lambda body: body)
         head = flow.request_headers
         made.request_body = lambda body: body_without_secrets(edit(body), head)
+        made.needs_body_edit = True
 
 
 def _mocked(rule: MockRule) -> LocalResponse:

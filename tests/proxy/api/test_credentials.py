@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,8 @@ class Site:
         length = re.search(r"(?i)content-length: (\d+)", head)
         body = await reader.readexactly(int(length[1]) if length else 0)
         if "gzip" in head:
-            body = gzip.decompress(body)
+            with suppress(gzip.BadGzipFile):
+                body = gzip.decompress(body)
         self.seen.append(head + body.decode())
         answer = b'{"access_token": "plum", "page": 2}'
         writer.write(
@@ -123,6 +124,39 @@ async def test_map_remote_keeps_credentials_at_home_until_a_person_lets_them_go(
         await rules.update(rule.id, {"destination": f"{other.url}/elsewhere"})
         await rig.get(f"{home.url}/c", *HEADERS)
         assert "plum" not in other.seen[2]
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "status"),
+    [
+        ("gzip", b"not gzip, password=plum", 502),
+        ("my-own", b"password=plum", 502),
+        ("gzip", gzip.compress(bytes(40_000_000)), 502),
+        ("", b"password=plum&rest=" + b"x" * 9_000_000, 413),
+    ],
+    ids=["broken", "unknown", "large when unpacked", "large"],
+)
+async def test_a_body_that_cannot_be_searched_for_secrets_does_not_go_elsewhere(
+    tmp_path: Path, coding: str, body: bytes, status: int
+) -> None:
+    async with site() as home, site() as other, proxy(tmp_path) as rig:
+        rule = await rig.service.rules.add({"kind": "map_remote", "matcher": home.url, "destination": other.url})
+        lines = ["Content-Type: application/x-www-form-urlencoded"]
+        lines += [f"Content-Encoding: {coding}"] if coding else []
+        reply = await rig.get(f"{home.url}/a", *lines, method="POST", body=body)
+        assert (reply.status, b"secrets" in reply.body, other.seen) == (status, True, [])
+        await rig.service.rules.keep_credentials(rule.id)
+        assert (await rig.get(f"{home.url}/a", *lines, method="POST", body=body)).status == 200
+
+
+async def test_a_replay_elsewhere_of_a_body_that_cannot_be_unpacked_asks_for_another_body(tmp_path: Path) -> None:
+    async with site() as home, site() as other, proxy(tmp_path) as rig:
+        lines = ("Content-Type: text/plain", "Content-Encoding: gzip")
+        await rig.get(f"{home.url}/a", *lines, method="POST", body=b"not gzip, password=plum")
+        with pytest.raises(Conflict):
+            await rig.service.traffic.replay("1", RequestEdits(url=other.url))
+        await rig.service.traffic.replay("1", RequestEdits(url=f"{other.url}/b", body="mine"))
+        assert len(other.seen) == 1 and "plum" not in other.seen[0]
 
 
 def _keeping(home: Site, other: Site) -> dict[str, Any]:

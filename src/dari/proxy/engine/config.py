@@ -33,7 +33,7 @@ class EngineConfig:
     tick_s: float = 0.5
     """How often deadlines are looked at."""
     edit_bytes: int = 8 * 1024 * 1024
-    """Bodies above this are passed on without the edit a rule asked for."""
+    """Bodies above this are passed on without the edit a rule asked for, or refused where they may not be."""
     insecure_hosts: frozenset[str] = frozenset()
     """Origins whose certificate is not verified; `*` names all."""
     client_certificates: Mapping[str, tuple[str, str]] = field(default_factory=dict)

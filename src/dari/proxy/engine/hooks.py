@@ -81,6 +81,8 @@ class Decision:
     response_body: Callable[[bytes], bytes] | None = None
     """Gets the whole response body (at most `EngineConfig.edit_bytes`, decoded from chunks) and returns the new one."""
     request_body: Callable[[bytes], bytes] | None = None
+    needs_body_edit: bool = False
+    """A request whose body is too large for `request_body` is refused instead of passed on as it is."""
     delay_s: float = 0.0
     fault: Fault | None = None
     truncate_bytes: int = 0

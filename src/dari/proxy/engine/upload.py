@@ -209,6 +209,12 @@ class Upload:
                 self._continue()
             return
         self._collected = None
+        if exchange.decision.needs_body_edit:
+            exchange.keeps = False
+            most_mb = exchange.core.config.edit_bytes // 1024 // 1024
+            reason = f"a rule leaves secrets at home, and bodies above {most_mb} MB are not searched for them"
+            exchange.fail(413, reason, "blocked")
+            return
         self._pause_request()
 
     async def _edit(self, edit: Callable[[bytes], bytes], body: bytes) -> None:
