@@ -19,15 +19,15 @@ HOSTILE = [
     (r"(\w+\s?)*$", "word " * 5000 + "!"),
     (r"^(([a-z])+.)+[A-Z]([a-z])+$", "a" * 1000),
     (r"(?:a{1,1000}){1,1000}[bc]", "a" * 2000),
-    ("a?" * 300 + "a" * 300, "a" * 300),
-    (r"(?i)(ß|ss)+$", "ß" * 1000 + "x"),
+    ("a?" * 340 + "a" * 340 + "[bc]", "a" * 679),
+    (r"(?i)(ß|ss)+$", "ß" * 100_000 + "x"),
 ]
 
 
 @pytest.mark.parametrize(("pattern", "text"), HOSTILE)
 def test_a_hostile_pattern_is_stopped_after_its_limit(pattern: str, text: str) -> None:
     guarded = GuardedRegex(pattern, search_s=0.05)
-    with pytest.raises(PatternTooSlow) as caught:  # unguarded, each takes hours
+    with pytest.raises(PatternTooSlow) as caught:  # unguarded, each takes minutes at least
         guarded.search(text)
     assert caught.value.name == "invalid_input" and repr(pattern) in caught.value.message
 
