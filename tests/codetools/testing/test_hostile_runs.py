@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -49,6 +51,17 @@ def test_a_thread_that_stays_does_not_hold_the_result(tmp_path: Path, monkeypatc
     report = run(write(tmp_path, {"test_x.py": code}))
     assert (report["passed"], report.get("stopped")) == (1, None)
     assert "kept the test process alive" in " ".join(report["notes"])
+
+
+def test_a_process_that_has_just_ended_is_not_taken_for_one_that_hangs() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        activity = launch._Activity(lambda: [child.pid])
+        until_busy = iter(activity.is_busy, False)
+        assert next(until_busy) is True
+        assert child.stdin is not None
+        child.stdin.close()
+        child.wait()
+        assert [activity.is_busy(), activity.is_busy()] == [True, False]
 
 
 def test_a_process_that_works_after_its_last_test_is_not_taken_for_one_that_hangs(

@@ -141,19 +141,21 @@ class _Activity:
 
     def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
         self._pids = pids
-        self._ticks = 0
+        self._ticks: dict[int, int] = {}
+        """What each that runs has used."""
 
     def is_busy(self) -> bool:
-        """Since the last time it was asked. Linux alone can tell."""
-        ticks, is_waiting_for_turn = 0, False
+        """Since the last time it was asked; a process that has ended since then was. Linux alone can tell."""
+        ticks: dict[int, int] = {}
+        is_waiting_for_turn = False
         for pid in set(self._pids()):
             try:
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            ticks += int(fields[11]) + int(fields[12])
+            ticks[pid] = int(fields[11]) + int(fields[12])
             is_waiting_for_turn |= fields[0] in "RD"
-        has_worked = ticks > self._ticks
+        has_worked = ticks != self._ticks
         self._ticks = ticks
         return has_worked or is_waiting_for_turn
 
