@@ -17,6 +17,7 @@ from typing import cast
 import pytest
 
 from dari.app import new_children, proxy_client, proxy_service
+from dari.console import crab_endpoint
 from dari.console.backends import ConsoleBackends
 from dari.console.crab_endpoint import CrabEndpoint
 from dari.console.live import TopicOptions
@@ -64,6 +65,30 @@ async def test_lines_574_to_578_the_toggle_starts_and_stops_the_server_and_shows
         assert (off.state, off.endpoint, off.error) == ("stopped", "", "")
         assert read_process(on.pid) is None
         assert (await tools.stop()).state == "stopped"
+
+
+async def test_a_port_that_nobody_chose_gives_way_when_another_process_takes_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was_free, looks = crab_endpoint._is_free, 0
+
+    def is_free(port: int) -> bool:
+        nonlocal looks
+        looks += 1
+        return looks <= 2 or was_free(port)  # what was shown, and what is tried first: taken a moment later
+
+    monkeypatch.setattr(crab_endpoint, "_is_free", is_free)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        async with toggle(taken - 1) as endpoint:
+            shown = endpoint.state().port
+            on = await endpoint.start(shown)
+            assert (shown, on.state) == (taken, "running") and taken < on.port
+            await endpoint.stop()
+            assert (await endpoint.start(on.port)).port == on.port
+            await endpoint.stop()
+            with pytest.raises(Unavailable):
+                await endpoint.start(taken)
 
 
 async def test_line_576_the_token_is_a_private_file_and_its_value_opens_the_endpoint_line_647(home: Path) -> None:

@@ -25,6 +25,7 @@ from dari.transport.health import read_token
 
 START_TIMEOUT_S = 20.0
 PORTS_LOOKED_AT = 50
+PORTS_TRIED = 5
 _POLL_S = 0.02
 _ANNOUNCED = re.compile(r"^crab-mcp listening on (\S+)$", re.M)
 _COMPLAINT = re.compile(r"^(?:\S+ ERROR|error:) (.+)(?:\nhint: (.+))?$", re.M)
@@ -60,15 +61,19 @@ class CrabEndpoint:
         self._child: Child | None = None
         self._endpoint = ""
         self._port = 0
+        self._suggested = 0
+        """What was shown for a port that nobody has chosen or used: another one does as well."""
         self._error: DariError | None = None
         self._turn = asyncio.Lock()
         self.changed = asyncio.Event()
 
     def state(self) -> CrabEndpointState:
         is_running = self._child is not None and bool(self._endpoint)
+        if not self._port:
+            self._suggested = self._free_port()
         return CrabEndpointState(
             state="running" if is_running else "stopped" if self._error is None else "error",
-            port=self._port or self._free_port(),
+            port=self._port or self._suggested,
             endpoint=self._endpoint,
             token_path=str(self._place.token("mcp")),
             pid=self._child.pid if self._child is not None else 0,
@@ -87,9 +92,10 @@ class CrabEndpoint:
                 if port in (0, self._port):
                     return self.state()
                 raise Conflict(f"it listens on port {self._port}", f"stop it first, then start it on port {port}")
-            self._port, self._error = port or self._free_port(), None
+            is_chosen = port not in (0, self._suggested)
+            self._port, self._error, self._suggested = port, None, 0
             try:
-                await self._start(self._port)
+                await (self._start(port) if is_chosen else self._start_anywhere())
             except DariError as error:
                 self._error = error
                 raise
@@ -126,6 +132,18 @@ class CrabEndpoint:
         if child.has_ended:
             self._ended(child)
 
+    async def _start_anywhere(self) -> None:
+        """On the next free port. Another process may take it first: ours needs half a second until it listens."""
+        first = 0
+        for is_last in (*[False] * (PORTS_TRIED - 1), True):
+            self._port = self._free_port(first)
+            try:
+                return await self._start(self._port)
+            except Unavailable:
+                if is_last or _is_free(self._port):
+                    raise
+            first = self._port + 1
+
     async def _announced(self, child: Child) -> str:
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
@@ -148,9 +166,9 @@ class CrabEndpoint:
         self.changed.set()
         self.changed = asyncio.Event()
 
-    def _free_port(self) -> int:
+    def _free_port(self, first: int = 0) -> int:
         url = self._hub_url()
-        first = (url_port(url) if url else DEFAULT_PORT) + 1
+        first = first or (url_port(url) if url else DEFAULT_PORT) + 1
         return next((port for port in range(first, first + PORTS_LOOKED_AT) if _is_free(port)), first)
 
 
