@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from dari.errors import Conflict, Denied, InvalidInput
 from dari.proxy.credentials import answers_same_origin, body_without_secrets, is_same_origin
 from dari.proxy.replay import RequestEdits
 from dari.proxy.rules.rule import MockRule
+from tests.support.origins.origin import origin
+from tests.support.proxy_engine import request, wire
 from tests.support.proxy_service import Rig, proxy
 
 HEADERS = (
@@ -179,6 +181,85 @@ async def test_a_breakpoint_that_changes_the_origin_drops_them(tmp_path: Path) -
         await rig.service.breakpoints.resume(held.id)
         await waiting
         assert len(other.seen) == 1 and "plum" in home.seen[1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "body"),
+    [
+        (["Content-Type: application/x-www-form-urlencoded"], b"rest=" + b"x" * 20_000 + b"&password=plum"),
+        (["Content-Type: text/plain", "Content-Encoding: my-own"], b"password=plum"),
+        (["Content-Type: text/plain", "Content-Encoding: gzip"], b"not gzip, password=plum"),
+        (["Content-Type: image/png"], b"\x89PNG\0 password=plum\n"),
+    ],
+    ids=["behind the sample", "unknown coding", "broken coding", "text in binary"],
+)
+async def test_a_held_body_that_may_hold_secrets_goes_to_another_origin_only_when_it_is_replaced(
+    tmp_path: Path, lines: list[str], body: bytes
+) -> None:
+    async with site() as home, site() as other, proxy(tmp_path) as rig:
+        await rig.service.rules.add({"kind": "breakpoint", "matcher": home.url})
+        waiting = asyncio.create_task(rig.get(f"{home.url}/held", *lines, method="POST", body=body))
+        (held,) = (await rig.service.breakpoints.wait(30)).held
+        with pytest.raises(Conflict):
+            await rig.service.breakpoints.resume(held.id, url=f"{other.url}/x")
+        await rig.service.breakpoints.resume(held.id, url=f"{other.url}/x", body="mine")
+        assert (await waiting).status == 200
+        assert len(other.seen) == 1 and "plum" not in other.seen[0]
+
+
+async def test_without_inspection_a_held_body_does_not_go_to_another_origin(tmp_path: Path) -> None:
+    async with site() as home, site() as other, proxy(tmp_path) as rig:
+        await rig.service.settings.set_inspect_enabled(False)
+        await rig.service.rules.add({"kind": "breakpoint", "matcher": home.url})
+        waiting = asyncio.create_task(rig.get(f"{home.url}/held", method="POST", body=LOGIN))
+        (held,) = (await rig.service.breakpoints.wait(30)).held
+        with pytest.raises(Conflict):
+            await rig.service.breakpoints.resume(held.id, url=f"{other.url}/x")
+        await rig.service.breakpoints.resume(held.id)
+        assert (await waiting).status == 200
+        assert other.seen == [] and "plum" in home.seen[0]
+
+
+async def test_an_upload_that_has_not_ended_does_not_go_to_another_origin(tmp_path: Path) -> None:
+    async with site() as home, site() as other, proxy(tmp_path) as rig:
+        await rig.service.rules.add({"kind": "breakpoint", "matcher": home.url})
+        async with wire(rig.runtime.engine) as line:
+            await line.send(request(f"{home.url}/held", "Content-Length: 29", method="POST", body=LOGIN[:9]))
+            (held,) = (await rig.service.breakpoints.wait(30)).held
+            with pytest.raises(Conflict):
+                await rig.service.breakpoints.resume(held.id, url=f"{other.url}/x")
+            await rig.service.breakpoints.resume(held.id)
+            await line.send(LOGIN[9:])
+            assert (await line.reply("POST")).status == 200
+        assert other.seen == []
+
+
+@pytest.mark.parametrize(("trailer", "goes"), [("X-Sum: 1", True), ("Authorization: Bearer plum-1234567890", False)])
+async def test_secrets_in_trailers_do_not_go_to_another_origin(tmp_path: Path, trailer: str, goes: bool) -> None:
+    async with origin() as home, origin() as other, proxy(tmp_path) as rig:
+        await rig.service.rules.add({"kind": "breakpoint", "matcher": home.url("/")})
+        async with wire(rig.runtime.engine) as line:
+            chunked = f"3\r\nold\r\n0\r\n{trailer}\r\n\r\n".encode()
+            await line.send(request(home.url("/a"), "Transfer-Encoding: chunked", method="POST", body=chunked))
+            (held,) = (await rig.service.breakpoints.wait(30)).held
+            with nullcontext() if goes else pytest.raises(Conflict):
+                await rig.service.breakpoints.resume(held.id, url=other.url("/x"))
+            if not goes:
+                await rig.service.breakpoints.resume(held.id)
+            assert (await line.reply("POST")).status == 200
+        assert len(other.requests) == goes
+
+
+async def test_a_held_body_without_secrets_goes_to_another_origin_as_it_is(tmp_path: Path) -> None:
+    async with site() as home, site() as other, proxy(tmp_path) as rig:
+        await rig.service.rules.add({"kind": "breakpoint", "matcher": home.url})
+        body = gzip.compress(b"page=2")
+        lines = ("Content-Type: application/x-www-form-urlencoded", "Content-Encoding: gzip")
+        waiting = asyncio.create_task(rig.get(f"{home.url}/held", *lines, method="POST", body=body))
+        (held,) = (await rig.service.breakpoints.wait(30)).held
+        await rig.service.breakpoints.resume(held.id, url=f"{other.url}/x")
+        assert (await waiting).status == 200
+        assert other.seen[0].endswith("page=2")
 
 
 async def test_a_mock_for_another_site_leaves_the_secrets_out(tmp_path: Path) -> None:
