@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from dari.terminal.panes.commands import HEAD_BYTES, TAIL_BYTES, CommandLog, OutputCapture
@@ -104,3 +106,22 @@ def test_words_without_the_secret_or_with_an_old_number_are_not_believed() -> No
     log.hear(b"secret;B", size)
     assert log.current is None
     assert (log.records[-1].exit_code, log.cwd) == (5, "/tmp;with;semicolons")
+
+
+@pytest.mark.parametrize("convert", [to_stream, lambda data: to_text(data, 80, 24)])
+def test_a_million_returns_before_one_line_end_are_one_line_end(convert: Callable[[bytes], str]) -> None:
+    """One pass for each return would be a million passes over a megabyte."""
+    assert convert(b"a" + b"\r" * 1_000_000 + b"\nb") == "a\nb"
+    assert convert(b"a\r\r\n\r\nb\r\n").rstrip("\n") == "a\n\nb"
+
+
+@pytest.mark.parametrize("digits", [b"9" * 5000, b"0" * 5000 + b"900", "٩".encode() * 5000])
+def test_a_cursor_that_is_moved_by_a_number_of_any_length_leaves_a_bounded_gap(digits: bytes) -> None:
+    text = to_stream(b"a\x1b[" + digits + b"Cb")
+    assert text.startswith("a")
+    assert text.endswith("b")
+    assert text.count(" ") <= 500
+
+
+def test_a_move_by_zero_columns_is_one_by_one_as_in_a_terminal() -> None:
+    assert to_stream(b"a\x1b[0Cb\x1b[00012Cc") == "a b" + " " * 12 + "c"

@@ -47,12 +47,15 @@ def to_text(data: bytes, cols: int, rows: int) -> str:
 def _joined(data: bytes) -> bytes:
     """Without mute characters, line ends as one character. No regular expressions: this is done to megabytes."""
     plain = data.translate(None, _MUTE).replace(b"\r\n", b"\n")
-    while b"\r\n" in plain:
-        plain = plain.replace(b"\r\n", b"\n")
-    return plain
+    if b"\r\n" not in plain:
+        return plain
+    *lines, last = plain.split(b"\n")  # in one pass, however many returns stand before a line end
+    return b"\n".join([*(line.rstrip(b"\r") for line in lines), last])
 
 
-_FORWARD = re.compile(r"\x1b\[(\d*)C")
+MAX_FORWARD = 500
+# The first digits tell enough; `int` refuses more than 4300 of them. Possessive: a sequence that is none is read once.
+_FORWARD = re.compile(r"\x1b\[0*+([0-9]{0,4}+)[0-9]*+C")
 _PLACED = re.compile(r"\x1b\[[0-9;]*[ABEFGHfd`]|\x1b[78DEM]|\x1b\[[su]")
 _OTHER = re.compile(r"\x1b\[[0-9;:?<=>$ !\"']*[@-~]|\x1b[ -/]*[0-~]")
 
@@ -62,6 +65,6 @@ def to_stream(data: bytes) -> str:
     if b"\x1b" not in data and b"\b" not in data:
         return _joined(data).decode(errors="replace").replace("\r", "\n")
     text = _joined(_SILENT.sub(b"", data)).decode(errors="replace")
-    text = _FORWARD.sub(lambda found: " " * min(int(found[1] or 1), 500), text)
+    text = _FORWARD.sub(lambda found: " " * min(int(found[1] or 1), MAX_FORWARD), text)
     text = _OTHER.sub("", _PLACED.sub("\n", text))
     return text.replace("\r", "\n").replace("\b", "")
