@@ -117,3 +117,32 @@ async def test_answers_nobody_reads_do_not_pile_up(tmp_path: Path) -> None:
     async with pane_in(tmp_path, command=["sh", "-c", program]) as pane:
         await pane.wait_for("asked", since=0)
         assert pane._pty.queued <= 64 * 1024
+
+
+async def test_a_pane_whose_output_cannot_be_taken_in_stops_no_other_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All three are loud at once, so that the pump serves them in one turn."""
+    async with Spawner() as keepers:
+        panes = [await Pane.open(keepers, str(n), command=["yes"], cwd=str(tmp_path)) for n in range(3)]
+        await until(lambda: all(pane._pty.is_loud for pane in panes))
+        tries = 0
+
+        def fail(data: bytes) -> None:
+            nonlocal tries
+            tries += 1
+            raise ValueError("a fault of ours")
+
+        broken, *others = panes
+        broken._pty.on_data = fail
+        before = [pane.position for pane in others]
+        await until(lambda: tries > 20)
+        await until(lambda: all(pane.position > start for pane, start in zip(others, before, strict=True)))
+        broken._pty.on_data = broken._show
+        shown = broken.position
+        await until(lambda: broken.position > shown)
+        for pane in panes:
+            await pane.close(force=True)
+    assert [record.message for record in caplog.records if record.exc_info] == [
+        f"output of {broken.tty} could not be taken in"
+    ]

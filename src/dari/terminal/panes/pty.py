@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 import shlex
 import struct
@@ -20,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 from dari.errors import Conflict, TimedOut
 
+logger = logging.getLogger("dari.terminal")
 TURN_S = 0.004
 CROWD_TURN_S = 0.002
 CROWD_PIECE_BYTES = 16 * 1024
@@ -124,6 +126,7 @@ class Pty:
         self._is_crowded = False  # it printed much a moment ago, and so did others
         self._counted_since = 0.0
         self._counted = 0
+        self._has_failed = False
 
     def _set_erase(self) -> None:
         """The kernel's line editor then understands what terminals send for Backspace, and UTF-8."""
@@ -194,7 +197,7 @@ class Pty:
                 break
         if parts:
             began = time.perf_counter()
-            self.on_data(parts[0] if len(parts) == 1 else b"".join(parts))
+            self._hand_on(parts[0] if len(parts) == 1 else b"".join(parts))
             if has_more:
                 self._adapt(time.perf_counter() - began)
             self._count(began, size)
@@ -202,6 +205,15 @@ class Pty:
             self.pause()
             self.on_end()
         return has_more and self._is_reading
+
+    def _hand_on(self, data: bytes) -> None:
+        """A fault of the receiver costs this piece, and no turn of the pump, which other panes wait for."""
+        try:
+            self.on_data(data)
+        except Exception:
+            if not self._has_failed:  # once: the next thousand pieces may fail alike
+                self._has_failed = True
+                logger.exception("output of %s could not be taken in", self.tty)
 
     def _count(self, now: float, size: int) -> None:
         if now - self._counted_since > BUSY_S / 2:
