@@ -19,6 +19,7 @@ from dari.text.regex import GuardedRegex
 MAX_PATTERN_CHARS = 1024
 MAX_SEARCH_S = 0.25
 MAX_RECENT_BYTES = 1 << 20
+_JOINED_BYTES = 64 * 1024
 _WINDOW_CHARS = 64 * 1024
 QUIET_S = 0.1
 
@@ -39,14 +40,22 @@ class TextMatcher(Protocol):
 
 
 class RecentOutput:
-    """The last megabyte of what a pane printed, so that one can wait for what came since a moment ago."""
+    """The last megabyte of what a pane printed, so that one can wait for what came since a moment ago.
+
+    Pieces that follow each other are joined: a wait searches once for each that is kept, and a program may print a
+    megabyte byte by byte.
+    """
 
     def __init__(self) -> None:
-        self._chunks: deque[tuple[int, bytes]] = deque()
+        self._chunks: deque[tuple[int, bytearray]] = deque()
         self._size = 0
 
     def add(self, start: int, data: bytes) -> None:
-        self._chunks.append((start, data))
+        last_start, last = self._chunks[-1] if self._chunks else (0, bytearray())
+        if self._chunks and last_start + len(last) == start and len(last) < _JOINED_BYTES:
+            last += data
+        else:
+            self._chunks.append((start, bytearray(data)))
         self._size += len(data)
         while self._size - len(self._chunks[0][1]) > MAX_RECENT_BYTES:
             self._size -= len(self._chunks.popleft()[1])
@@ -54,7 +63,7 @@ class RecentOutput:
     def since(self, position: int) -> list[tuple[int, bytes]]:
         """Pieces with their positions; there are gaps where a command line was typed."""
         kept = [(start, data) for start, data in self._chunks if start + len(data) > position]
-        return [(max(start, position), data[max(0, position - start) :]) for start, data in kept]
+        return [(max(start, position), bytes(data[max(0, position - start) :])) for start, data in kept]
 
 
 Match = tuple[str, str, tuple[str | None, ...]]  # the match, its line, its groups
@@ -243,7 +252,7 @@ class OutputExpect:
                     tell(found[0], at + found[1])
                 elif engine.is_alternate and (seen := screen.look(_rows(engine))):
                     tell(seen, at + len(data))
-            except InvalidInput as error:
+            except Exception as error:  # this wait's alone: the pane goes on, and so do the waits of others
                 outcome.set_exception(error)
 
         def give_up(event: PaneEvent) -> None:
