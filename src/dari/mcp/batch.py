@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from dari.mcp.error_mapping import invalid_request
 from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.session import RunningRequest
-from dari.rpc.codec import UNREADABLE, decode_batch, error_message
+from dari.rpc.codec import MAX_BATCH_MESSAGES, UNREADABLE, decode_batch, error_message
 
 if TYPE_CHECKING:
     from dari.mcp.server import Server
-
-MAX_MESSAGES = 1000
 
 
 class _Batch:
@@ -79,8 +77,8 @@ def receive_batch(server: Server, data: bytes, channel: ReplyChannel) -> None:
         parts = [] if isinstance(channel, _Part) else [bytes(part) for part in decode_batch(data)]
     except UNREADABLE:
         parts = []
-    if not parts or len(parts) > MAX_MESSAGES:
-        fault = invalid_request(f"a batch holds 1 to {MAX_MESSAGES} messages and no other batch")
+    if not parts:
+        fault = invalid_request(f"a batch holds 1 to {MAX_BATCH_MESSAGES} messages and no other batch")
         channel.reply(error_message(None, fault.code, fault.message), fault.code)
         return
     batch = _Batch(channel, len(parts))

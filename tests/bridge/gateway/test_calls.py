@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
+from dari.bridge.gateway.forward import _readable_error
 from dari.core.context import LoggingMessage
 from dari.core.scopes import MCP_GRANT, MCP_SCOPES, Grant
+from dari.rpc.codec import decode_any
 from tests.support.gateway import House, asked, called, demo, house, is_gone, lab, replied, seen, text_of
 from tests.support.mcp_server import notification, request
 from tests.support.wire import MemoryWire, stateless
@@ -49,6 +52,15 @@ async def test_the_structured_error_of_a_server_is_kept_where_no_client_checks_i
         assert result["isError"] is True and "structuredContent" not in result
         assert result["_meta"] == {"lab": 1, "dari/structuredContent": {"reason": "no sum"}}
         assert result["content"] == [{"type": "text", "text": '{"reason": "no sum"}'}]
+
+
+def test_a_structured_error_is_readable_also_with_null_for_its_meta() -> None:
+    told = Raw(b'{"isError":true,"content":[{"type":"text","text":"why"}],"structuredContent":{"n":1},"_meta":null}')
+    assert decode_any(bytes(_readable_error(told))) == {
+        "isError": True,
+        "content": [{"type": "text", "text": "why"}],
+        "_meta": {"dari/structuredContent": {"n": 1}},
+    }
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dari.errors import Unavailable
 from dari.mcp.client.errors import ServerRefused
 from dari.transport.connect import connect
 from tests.support.mcp_client import Peer, http_script
+from tests.support.waiting import until
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 
@@ -110,4 +113,56 @@ async def test_a_renewal_that_fails_is_tried_again_by_the_next_call() -> None:
                 await client.call_tool("x")
         is_down = False
         assert (await client.call_tool("x")).text == "ok"
+    assert sessions == 2
+
+
+@pytest.mark.parametrize("session", ["s1", ""])
+async def test_a_server_without_a_stream_for_get_is_not_initialized_again(session: str) -> None:
+    """Express answers a route that it does not have with 404, which is also the answer to a forgotten session."""
+    seen: list[str] = []
+
+    async def handler(peer: Peer) -> None:
+        while await peer.request():
+            seen.append(peer.body.get("method", peer.method))
+            if peer.method == "GET":
+                peer.respond(404, b"Cannot GET /mcp")
+            elif not peer.initialized(session):
+                peer.reply(TEXT)
+
+    async with http_script(handler) as url, connect(url, mode="handshake", on_event=lambda event: None) as client:
+        await until(lambda: "GET" in seen)
+        for _ in range(5):
+            assert (await client.call_tool("x")).text == "ok"
+    assert (seen.count("initialize"), seen.count("GET")) == (1, 1)
+
+
+@pytest.mark.parametrize("refused", ["logging/setLevel", "resources/subscribe"])
+async def test_a_session_is_renewed_also_where_the_server_refuses_what_belonged_to_the_old_one(refused: str) -> None:
+    sessions = 0
+    has_forgotten = False
+
+    async def handler(peer: Peer) -> None:
+        nonlocal sessions
+        while await peer.request():
+            method = peer.body.get("method")
+            if method == "initialize":
+                sessions += 1
+                peer.initialized(f"s{sessions}")
+            elif has_forgotten and peer.headers.get("mcp-session-id") == "s1":
+                peer.respond(404)
+            elif has_forgotten and method == refused:
+                error = {"code": -32002, "message": "it is gone"}
+                body = json.dumps({"jsonrpc": "2.0", "id": peer.body["id"], "error": error}).encode()
+                peer.respond(200, body, content_type="application/json")
+            elif not peer.initialized():
+                peer.reply(TEXT)
+
+    async with http_script(handler) as url, connect(url, mode="handshake") as client:
+        if refused == "logging/setLevel":
+            await client.set_level("error")
+        else:
+            await client._session.subscribe("demo://x", 5.0)
+        has_forgotten = True
+        for _ in range(3):
+            assert (await client.call_tool("x")).text == "ok"
     assert sessions == 2

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from msgspec import Raw
+from msgspec import DecodeError, Raw
 
 from dari.core.content import TextContent
 from dari.errors import Failed, TimedOut
 from dari.mcp.client import Client, RemoteError
+from dari.mcp.client.callbacks import Elicitation, Elicited
 from dari.mcp.client.decode import decode_incoming
 from dari.mcp.client.results import CallResult, UnknownBlock
-from dari.rpc.codec import decode_any
+from dari.rpc.codec import MAX_BATCH_MESSAGES, decode_any, decode_batch
 from tests.support.mcp_client import Json, ScriptedChannel, handshake_script
+from tests.support.waiting import until
 
 
 async def called(answer: bytes) -> CallResult:
@@ -156,6 +160,40 @@ async def test_a_batch_is_taken_apart() -> None:
     notice = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
     result = await called(b"[" + notice + b',{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}]')
     assert result.content == []
+
+
+@pytest.mark.parametrize("part", [b"0", b"{}"])
+async def test_a_batch_of_a_million_parts_is_not_taken_apart(part: bytes) -> None:
+    client = Client(channel := ScriptedChannel(handshake_script(lambda _, message: None)), mode="handshake")
+    async with client:
+        conversation = client._session.conversation
+        conversation.receive(b"[" + b",".join([part] * 1_000_000) + b"]")
+        assert len(conversation.noise) == 1 and channel.sent_methods() == ["initialize"]
+    with pytest.raises(DecodeError):
+        decode_batch(b"[" + b",".join([b"{}"] * (MAX_BATCH_MESSAGES + 1)) + b"]")
+    assert len(decode_batch(b"[" + b",".join([b"{}"] * MAX_BATCH_MESSAGES) + b"]")) == MAX_BATCH_MESSAGES
+
+
+async def test_a_question_with_the_id_of_an_open_one_is_refused_and_none_outlives_the_client() -> None:
+    asked: list[str] = []
+    ended: list[str] = []
+
+    async def on_elicit(question: Elicitation) -> Elicited:
+        asked.append(question.message)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(question.message)
+        raise AssertionError
+
+    channel = ScriptedChannel(handshake_script(lambda _, message: None))
+    async with Client(channel, mode="handshake", on_elicit=on_elicit):
+        for number in range(3):
+            params = {"message": str(number), "requestedSchema": {"type": "object", "properties": {}}}
+            channel.send({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params})
+        await until(lambda: len([one for one in channel.sent if "error" in one]) == 2)
+        assert asked == ["0"]
+    assert ended == ["0"]
 
 
 async def test_an_answer_that_comes_late_is_dropped() -> None:

@@ -307,14 +307,20 @@ async def test_a_session_that_the_standing_stream_finds_lost_is_renewed(monkeypa
     monkeypatch.setattr(get_stream, "RETRY_MS", 10)
     sessions: list[str] = []
     renewed = asyncio.Event()
+    has_stood = False
 
     async def handler(peer: Peer) -> None:
+        nonlocal has_stood
         while await peer.request():
             if peer.body.get("method") == "initialize":
                 sessions.append(f"s{len(sessions) + 1}")
                 peer.reply(INITIALIZED, mcp_session_id=sessions[-1])
-            elif peer.method == "GET" and peer.headers["mcp-session-id"] == "s1":
+            elif peer.method == "GET" and peer.headers["mcp-session-id"] == "s1" and has_stood:
                 peer.respond(404)
+            elif peer.method == "GET" and peer.headers["mcp-session-id"] == "s1":
+                has_stood = True
+                peer.stream()
+                peer.end()
             elif peer.method == "GET":
                 peer.stream()
                 renewed.set()

@@ -13,7 +13,15 @@ from dari.core.context import Elicited, Root
 from dari.errors import DariError, Denied, InvalidInput
 from dari.mcp.client.decode import read
 from dari.mcp.client.errors import RemoteError
-from dari.rpc.codec import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, encode, error_message, result_message
+from dari.rpc.codec import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    encode,
+    error_message,
+    result_message,
+)
 from dari.struct_types import ready
 
 
@@ -158,6 +166,8 @@ class ServerRequests:
     def take(self, question_id: Any, method: str, params: Raw | UnsetType) -> None:
         if method == "ping":
             self._send(result_message(question_id, b"{}"))
+        elif question_id in self._tasks:
+            self._send(error_message(question_id, INVALID_REQUEST, "a question with this id is open"))
         elif len(self._tasks) >= MAX_REQUESTS:
             self._send(error_message(question_id, INTERNAL_ERROR, "too many questions at once"))
         else:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from msgspec import Raw
 
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.callbacks import Callbacks, ServerRequests
 from dari.mcp.client.channel import Channel
-from dari.mcp.client.errors import SessionExpired
+from dari.mcp.client.errors import RemoteError, SessionExpired
 from dari.mcp.client.events import Feed
 from dari.mcp.client.multiplexer import MessageMultiplexer
 from dari.mcp.client.negotiation import Agreement, Mode, Negotiation
@@ -127,12 +127,12 @@ class McpClientSession:
         await self.channel.follow()
 
     async def set_level(self, level: str, timeout_s: float) -> None:
-        self._level = level
         era = self.conversation.era
         if isinstance(era, StatelessEnvelope):
             era.set_level(level)
         else:
             await self.send("logging/setLevel", encode({"level": level}), timeout_s=timeout_s)
+        self._level = level
 
     async def subscribe(self, uri: str, timeout_s: float) -> None:
         """Handshake era: two that want the same resource share one subscription."""
@@ -198,10 +198,12 @@ class McpClientSession:
     async def _start_over(self) -> None:
         self.agreement = await self._negotiation.initialize()
         ask = self.conversation.ask
+        again = [("resources/subscribe", {"uri": uri}) for uri in self._uris]
         if self._level:
-            await ask("logging/setLevel", encode({"level": self._level}), timeout_s=FOREVER)
-        for uri in list(self._uris):
-            await ask("resources/subscribe", encode({"uri": uri}), timeout_s=FOREVER)
+            again.insert(0, ("logging/setLevel", {"level": self._level}))
+        for method, params in again:
+            with suppress(RemoteError):  # the resource may be gone; the new session is good without it
+                await ask(method, encode(params), timeout_s=FOREVER)
         if self._follows:
             await self.channel.follow()
 

@@ -147,7 +147,10 @@ async def keep_open(channel: HttpChannel, on_open: Callable[[], None]) -> None:
         status = await stream.run()
         on_open()
         if status == 404:
-            channel.inbox.session_lost()
+            # Of a stream that stood, the session is forgotten. Else there may be no route for GET, and a new session
+            # would change nothing; a forgotten one shows at the next request.
+            if was_open and channel.session_id:
+                channel.inbox.session_lost()
             return
         is_worth_another = status == 429 or (status == 401 and channel.oauth is not None)
         if 300 <= status < 500 and not is_worth_another:
