@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,41 @@ async def test_panes_are_counted_as_they_are_listed_and_ended_ones_make_room(tmp
         assert all(pane.is_alive for pane in listed)
         with pytest.raises(Conflict):
             await panes.spawn_pane()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+async def test_an_ended_pane_that_makes_room_leaves_no_descriptor_no_record_and_no_process(tmp_path: Path) -> None:
+    async with house_in(tmp_path, Security(max_panes=2)) as house:
+        panes, multiplexer = house.service.panes, house.multiplexer
+        background = "trap '' HUP; sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > child"
+        first = await panes.spawn_pane(argv=["sh", "-c", background], cwd=str(tmp_path))
+        await house.service.commands.wait_exit(first.id)
+        child = int((tmp_path / "child").read_text())
+        assert is_running(child)
+        opened = [multiplexer.panes[first.id]]
+        for _ in range(5):
+            made = await panes.spawn_pane(argv=["true"])
+            opened.append(multiplexer.panes[made.id])
+            await house.service.commands.wait_exit(made.id)
+        forgotten = [pane for pane in opened if pane.id not in multiplexer.panes]
+        assert len(forgotten) == 4
+        await until(lambda: not any(pane._pty.is_open for pane in forgotten))
+        await until(lambda: not is_running(child))
+        kept = {pane.pid for pane in multiplexer.panes.values()}
+        assert set(multiplexer._keepers._kept) <= kept
+
+
+async def test_leaving_waits_for_forgotten_panes_to_be_closed(tmp_path: Path) -> None:
+    async with house_in(tmp_path, Security(max_panes=1)) as house:
+        first = await house.service.panes.spawn_pane(argv=["true"])
+        pane = house.multiplexer.panes[first.id]
+        await house.service.commands.wait_exit(first.id)
+        await house.service.panes.spawn_pane(argv=["sleep", "1000"])
+    assert not pane._pty.is_open
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 import time
@@ -28,6 +29,7 @@ from dari.terminal.policy.policy import Policy
 from dari.terminal.take_over import InputControl
 from dari.terminal.window_manager import PanePlacement, WindowManager
 
+logger = logging.getLogger("dari.terminal")
 MAX_ENDED = 20
 MAX_NAME_CHARS = 64
 JUDGED_S = 1.0
@@ -102,6 +104,7 @@ class Multiplexer:
         self._judged: tuple[CallerIdentity | None, float, bool] = (None, 0.0, False)
         self._count = 0
         self._opening = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()  # panes that have ended and are forgotten
         self._warming: asyncio.Task[None] | None = None
         self._first = asyncio.Lock()
 
@@ -112,6 +115,7 @@ class Multiplexer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.end_all()
+        await asyncio.gather(*self._closing)
         await self._keepers.close()
 
     @property
@@ -224,7 +228,7 @@ class Multiplexer:
         async with self._opening:
             # They are counted as crux_list_panes shows them; those whose program has ended make room.
             while len(self._panes) >= self.security.max_panes and self.live_panes < len(self._panes):
-                self._forget(next(pane for pane in self._panes.values() if not pane.is_alive))
+                self._drop(next(pane for pane in self._panes.values() if not pane.is_alive))
             if len(self._panes) >= self.security.max_panes:
                 raise Conflict(
                     f"{self.live_panes} panes are open, which is max_panes",
@@ -318,7 +322,7 @@ class Multiplexer:
         self.changes.publish(PaneOpened(pane.id))
         ended = [each for each in self._panes.values() if not each.is_alive]
         for old in ended[:-MAX_ENDED]:
-            self._forget(old)
+            self._drop(old)
 
     async def close(self, pane_id: str, *, force: bool = False) -> None:
         """End what runs in the pane and take it out of its window."""
@@ -358,6 +362,19 @@ class Multiplexer:
         pane.name = name
         self.changes.publish(PaneRenamed(pane.id))
         return pane
+
+    def _drop(self, pane: Pane) -> None:
+        """Forget a pane whose program has ended, and end what that program left behind."""
+        self._forget(pane)
+        closing = asyncio.get_running_loop().create_task(self._end_rest(pane))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _end_rest(self, pane: Pane) -> None:
+        try:
+            await pane.close(force=True)
+        except Exception:  # nobody waits for it who could be told
+            logger.exception("what the program of pane %s left behind was not ended", pane.id)
 
     def _forget(self, pane: Pane) -> None:
         self._panes.pop(pane.id, None)
