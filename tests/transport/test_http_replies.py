@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.transports import JSON_ONLY, Events, open_events, running
 from tests.support.waiting import turn_until
-from tests.support.wire import Json, call, stateless
+from tests.support.wire import Json, call, initialize, stateless
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 INITIALIZED: Json = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -91,6 +91,21 @@ async def test_a_silent_call_becomes_a_stream_with_a_comment_now_and_then() -> N
         assert reply.headers["content-type"] == "text/event-stream"
         assert reply.body.count(b": still here\n\n") == 2
         assert reply.json()["id"] == 9
+
+
+async def test_a_request_whose_body_comes_slowly_gets_its_session_and_no_comment() -> None:
+    async with running() as rig:
+        wire = await rig.http()
+        body = json.dumps(initialize()).encode()
+        accepted = "Accept: application/json, text/event-stream\r\nContent-Type: application/json"
+        head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{accepted}\r\nContent-Length: {len(body)}\r\n\r\n"
+        wire.writer.write(head.encode() + body[:10])
+        await turn_until(lambda: rig.endpoint.open)
+        rig.endpoint.keep_awake(asyncio.get_running_loop().time() + 16)
+        wire.writer.write(body[10:])
+        reply = await wire.receive()
+        assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
+        assert reply.headers["mcp-session-id"]
 
 
 async def test_a_silent_call_of_a_client_without_events_stays_json() -> None:

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dari.core.registry import Registry
 from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Info, Server
@@ -23,6 +25,7 @@ from tests.support.wire import HttpReply, HttpWire, call, initialize, stateless
 class Mounted(Rig):
     other: Server
     places: dict[str, Server | str]
+    looked_for: list[str]
 
 
 @asynccontextmanager
@@ -33,10 +36,16 @@ async def mounting(**settings: Any) -> AsyncIterator[Mounted]:
     chosen = ServeSettings(**{"transport": "http", "http_port": 0, **settings})
     tools = DemoTools()
     server = demo_server(tools)
-    hub = McpListeners(server, chosen, MCP_GRANT, find_server=places.get)
+    looked_for: list[str] = []
+
+    def find(path: str) -> Server | str | None:
+        looked_for.append(path)
+        return places.get(path)
+
+    hub = McpListeners(server, chosen, MCP_GRANT, find_server=find)
     await hub.start()
     rig = Mounted(hub, server, tools, chosen)
-    rig.other, rig.places = other, places
+    rig.other, rig.places, rig.looked_for = other, places, looked_for
     try:
         yield rig
     finally:
@@ -82,6 +91,19 @@ async def test_where_nothing_is_the_reason_is_told_to_those_who_may_ask(tmp_path
         assert (await post(wire, "/s/gone/mcp", initialize(), Authorization="Bearer no")).status == 401
         assert (await post(wire, "/s/other/mcp", initialize(), Authorization="Bearer no")).status == 401
         assert (await post(wire, "/s/other/mcp", initialize(), Origin="http://evil.example")).status == 403
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Authorization": "Bearer no"}, {"Origin": "http://evil.example"}, {"Host": "evil.example"}]
+)
+async def test_nothing_is_looked_for_on_behalf_of_who_is_not_let_in(tmp_path: Path, headers: dict[str, str]) -> None:
+    """To look for a server may start it, and any web page can send a request here."""
+    async with mounting(token_path=tmp_path / "token") as rig:
+        for path in ("/s/other/mcp", "/s/other", "/"):
+            await post(await rig.http(), path, initialize(), **headers)
+        assert rig.looked_for == []
+        assert (await post(await rig.http(), "/s/other/mcp", initialize())).status == 200
+        assert rig.looked_for == ["/s/other/mcp"]
 
 
 async def test_paths_that_are_nobodys_stay_with_the_other_app() -> None:

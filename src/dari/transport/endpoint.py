@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import UNSET
 
@@ -71,10 +71,22 @@ class McpEndpoint:
         """The endpoints of other paths that were asked for so far."""
         return list(self._mounted.values())
 
-    def at(self, path: bytes) -> tuple[McpEndpoint, str] | None:
-        """Who answers at a path, and why not if there is nothing; None when the path is none of ours."""
+    def admits(self, fields: Mapping[bytes, bytes]) -> bool:
+        """Whether `admit` will let such a request in, as far as host, origin and token go."""
+        origin = fields.get(b"origin")
+        return (
+            self.guard.allows_host(fields.get(b"host"))
+            and (origin is None or self.guard.allows_origin(origin))
+            and self.guard.identify(fields.get(b"authorization"), self._loop.time(), self.grant) is not None
+        )
+
+    def at(self, path: bytes, fields: Mapping[bytes, bytes]) -> tuple[McpEndpoint, str] | None:
+        """Who answers at a path, and why not if there is nothing; None when the path is none of ours. To look for it
+        may start a server, so that is done only for requests which are let in: any web page can send others."""
         if path == PATH:
             return self, ""
+        if self._mount is not None and not self.admits(fields):
+            return (self, "not let in") if path.endswith(PATH) else None
         found = None if self._mount is None else self._mount(path.decode("latin-1"))
         if found is None:
             return None

@@ -118,7 +118,7 @@ class McpProtocol(HttpToolsProtocol):
             refusal = refusal or check_length(self.url, self.headers)
         endpoint, absence = self.endpoint, ""
         if refusal is None and self.url != PATH:
-            found = endpoint.at(self.url.partition(b"?")[0])
+            found = endpoint.at(self.url.partition(b"?")[0], dict(self.headers))
             if found is None:
                 self._on_asgi_headers_complete()
                 return
@@ -393,8 +393,9 @@ class McpProtocol(HttpToolsProtocol):
         """Only where pages are served, from a peer that may connect, and as the first thing on its connection."""
         if self.ws_protocol_class is None or self.client is None or self._peer_refusal is not None:
             return False
-        path = self.url.partition(b"?")[0]
-        return self._active is None and self._get_upgrade() == b"websocket" and self.endpoint.at(path) is None
+        if self._active is not None or self._get_upgrade() != b"websocket":
+            return False
+        return self.endpoint.at(self.url.partition(b"?")[0], {}) is None
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over, with the state that uvicorn's own `on_message_begin` would have made."""

@@ -151,7 +151,8 @@ class HttpRequest(ReplyChannel):
 
     def keep_awake(self, now_s: float, after_s: float) -> None:
         """A call that stays silent becomes a stream with a comment now and then, so that no proxy cuts it."""
-        if self.response_complete or now_s - self.started_s < after_s or not self.takes_events:
+        # Not while its body still comes: that has a limit of its own, and its answer may be a status and no stream.
+        if self.response_complete or not self.is_read or now_s - self.started_s < after_s or not self.takes_events:
             return
         self.started_s = now_s
         if not self._has_events:
