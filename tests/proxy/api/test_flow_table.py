@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -125,13 +126,13 @@ async def test_who_reads_while_the_disk_is_being_cleared_is_told_again(
         cursor = await first(rig.service)
         recording = rig.runtime.recording
         assert recording.store is not None
-        has_read, clear = threading.Event(), recording.store.clear
+        has_read, delete_all = threading.Event(), recording.store._delete_all
 
-        def clear_late(up_to_id: int) -> None:
+        def delete_late(given_ids: Iterable[int]) -> None:
             assert has_read.wait(20)
-            clear(up_to_id)
+            delete_all(given_ids)
 
-        monkeypatch.setattr(recording.store, "clear", clear_late)
+        monkeypatch.setattr(recording.store, "_delete_all", delete_late)
         clearing = asyncio.create_task(rig.service.traffic.clear())
         async with asyncio.timeout(20):
             early = await rig.service.table.changes(cursor, timeout_s=20)

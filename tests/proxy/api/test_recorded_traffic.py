@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from dari.errors import InvalidInput, NotFound
+from dari.errors import InvalidInput, NotFound, Unavailable
 from dari.proxy import replay
 from dari.proxy.engine.hooks import RecorderHook as EngineRecorder
 from dari.proxy.flow import Flow
@@ -85,6 +89,57 @@ async def test_clearing_removes_memory_database_and_bodies_but_not_what_runs(tmp
     slow.state, slow.status = "done", 200
     traffic.recorder.finished(slow)
     assert [row["id"] for row in (await traffic_of(traffic, tmp_path).search()).flows] == [slow.id]
+    await traffic.close()
+
+
+async def test_what_ends_while_the_disk_is_being_cleared_keeps_its_row_and_its_body(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traffic = Recording.open(tmp_path / "t")
+    assert traffic.store is not None and traffic.bodies is not None
+    record(traffic, 3, response=LONG)
+    slow = flow(0, response=LONG)
+    traffic.recorder.began(slow)
+    is_clearing, may_clear, delete_all = threading.Event(), threading.Event(), traffic.store._delete_all
+
+    def delete_late(given_ids: Iterable[int]) -> None:
+        is_clearing.set()
+        assert may_clear.wait(20)
+        delete_all(given_ids)
+
+    monkeypatch.setattr(traffic.store, "_delete_all", delete_late)
+    clearing = asyncio.create_task(traffic.clear())
+    assert await asyncio.to_thread(is_clearing.wait, 20)
+    (new,) = record(traffic, 1, response=LONG)
+    traffic.recorder.body(slow, False, LONG)
+    traffic.recorder.finished(slow)
+    may_clear.set()
+    await clearing
+    await asyncio.to_thread(traffic.store.flush)
+    assert traffic.store.ids() == {slow.id, new.id}
+    assert all(traffic.bodies.is_whole(one.response_body) for one in (slow, new))
+    assert sorted(os.listdir(traffic.bodies.directory)) == [f"{slow.id}.response", f"{new.id}.response"]
+    await traffic.close()
+
+
+async def test_a_clear_that_the_database_refuses_is_an_error_and_removes_the_bodies_all_the_same(
+    tmp_path: Path,
+) -> None:
+    traffic = Recording.open(tmp_path / "t")
+    assert traffic.store is not None and traffic.bodies is not None
+    record(traffic, 3, response=LONG)
+    await asyncio.to_thread(traffic.store.flush)
+
+    def fail(given_ids: Iterable[int]) -> None:
+        raise sqlite3.OperationalError("database is locked")
+
+    traffic.store._delete_all = fail  # type: ignore[method-assign]
+    with pytest.raises(Unavailable, match="locked"):
+        await traffic_of(traffic, tmp_path).clear()
+    assert traffic.bodies.used_bytes == 0 and traffic.store.count() == 3
+    del traffic.store._delete_all
+    await traffic_of(traffic, tmp_path).clear()
+    assert traffic.store.count() == 0
     await traffic.close()
 
 

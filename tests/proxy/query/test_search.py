@@ -77,7 +77,7 @@ def test_search_agrees_with_a_plain_filter_wherever_the_flows_are(
 ) -> None:
     test = filters.test_of(wanted)
     expected = [one.id for one in newest(*(one for one, _ in made)) if test(one)]
-    store.clear(1000)
+    store.clear()
     for one, place in made:
         if place != "memory":
             store.put(one)

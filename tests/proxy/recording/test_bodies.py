@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dari.errors import Unavailable
 from dari.proxy.flow import SAMPLE_BYTES, Flow
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
@@ -118,10 +120,44 @@ def test_clearing_spares_what_is_being_written(tmp_path: Path) -> None:
     passed(bodies, 1, LONG)
     running = flow(2, response=LONG)
     bodies.write(running, False, LONG[:30_000])
-    bodies.clear()
+    bodies.remove(bodies.closed_names())
     bodies.write(running, False, LONG[30_000:])
     bodies.finish(running)
     assert files(bodies) == ["2.response"] and views.raw(running, False, bodies) == LONG
+
+
+def test_a_file_that_cannot_be_removed_is_named_and_the_others_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = BodyStore(tmp_path / "bodies")
+    for number in (1, 2, 3):
+        passed(bodies, number, LONG)
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "2.response":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(Unavailable, match=r"2\.response"):
+        bodies.remove(bodies.closed_names())
+    assert files(bodies) == ["2.response"] and bodies.used_bytes == len(LONG)
+
+
+def test_a_disk_on_which_nothing_can_be_removed_costs_the_copy_and_not_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = BodyStore(tmp_path / "bodies", total_bytes=len(LONG))
+    passed(bodies, 1, LONG)
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    one = passed(bodies, 2, LONG)
+    assert bodies.failed == 1 and not bodies.is_whole(one.response_body)
+    assert views.raw(one, False, bodies) == LONG[:SAMPLE_BYTES]
 
 
 @settings(max_examples=30, deadline=None)

@@ -76,13 +76,13 @@ def test_nothing_is_there_after_a_flow_that_was_never_put(store: FlowStore) -> N
 def test_ids_go_on_after_a_restart_and_even_after_everything_was_cleared(path: Path) -> None:
     first = FlowStore(path)
     first.put(flow(41))
-    first.clear(41)
+    first.clear()
     first.close()
     again = FlowStore(path)
     assert again.last_id() == 41
     again.put(flow(42))
     again.flush()
-    again.clear(42)
+    again.clear()
     assert again.last_id() == 42 and again.count() == 0
     again.close()
 
@@ -166,8 +166,80 @@ def test_what_was_queued_before_a_clear_does_not_come_back(path: Path) -> None:
     store = FlowStore(path, batch_s=30)
     store.put(flow(1))
     store.put(flow(2))
-    store.clear(2)
+    store.clear()
     assert store.ids() == set()
+    store.close()
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_clear_that_deletes_nothing_on_disk_says_so(path: Path, is_written: bool) -> None:
+    store = FlowStore(path, batch_s=0)
+    store._writer.execute("PRAGMA busy_timeout = 0")
+    store.put(flow(1))
+    if is_written:
+        store.flush()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="locked") as refused:
+        store.clear()
+    assert refused.value.hint and str(path) in refused.value.message
+    other.execute("COMMIT")
+    other.close()
+    store.put(flow(2))
+    store.flush()
+    assert store.ids() == ({1, 2} if is_written else {2})
+    store.clear()
+    assert store.ids() == set()
+    store.close()
+
+
+def test_flows_put_after_a_clear_began_are_written_though_the_clear_fails(path: Path) -> None:
+    store = FlowStore(path, batch_s=30)
+    store.put(flow(1))
+
+    def fail(given_ids: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    store._delete_all = fail  # type: ignore[method-assign]
+    clearing = store.start_clear()
+    store.put(flow(2))
+    with pytest.raises(Unavailable, match="full"):
+        clearing.wait()
+    store.flush()
+    assert store.ids() == {2} and store.lost == 0
+    store.close()
+
+
+def test_what_is_put_after_a_clear_began_stays_whatever_its_id(path: Path) -> None:
+    store = FlowStore(path, batch_s=30)
+    store.put(flow(3))
+    clearing = store.start_clear()
+    store.put(flow(2))  # it began before the clear and ended after it
+    clearing.wait()
+    store.flush()
+    assert store.ids() == {2} and store.last_id() == 3
+    store.close()
+
+
+def test_a_request_that_runs_during_a_clear_is_not_written_back_by_it(path: Path) -> None:
+    store = FlowStore(path, batch_s=30)
+    store.open_flows = lambda: [running(5, started_unix_ms=0)]
+    store._open_asked = 0.0
+    store.clear()
+    assert store.ids() == set() and store.last_id() == 5
+    store.close()
+
+
+def test_a_clear_that_leaves_deleted_pages_in_the_file_is_a_problem_that_the_doctor_shows(path: Path) -> None:
+    store = FlowStore(path, batch_s=0)
+
+    def fail() -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    store._shrink = fail  # type: ignore[method-assign]
+    store.put(flow(1))
+    store.clear()
+    assert store.ids() == set() and "full" in (store.problem or "")
     store.close()
 
 
@@ -221,7 +293,7 @@ def test_what_was_cleared_is_not_left_in_the_files(store: FlowStore, path: Path)
     for number in range(1, 200):
         store.put(flow(number, response=b"top-secret-" * 500))
     store.flush()
-    store.clear(1000)
+    store.clear()
     left = b"".join(one.read_bytes() for one in path.parent.iterdir())
     assert b"top-secret-" not in left and len(left) < 200_000
 

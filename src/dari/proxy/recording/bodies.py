@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dari.errors import Unavailable
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import private_dir
 from dari.proxy.flow import SAMPLE_BYTES, Body, Flow
 
@@ -122,11 +125,26 @@ class BodyStore:
     def is_whole(self, body: Body) -> bool:
         return body.outcome != "error" and self.kept_bytes(body) == body.size_bytes
 
-    def clear(self) -> None:
-        """Remove every file that is not being written."""
+    def closed_names(self) -> list[str]:
+        """The files that are there now and not being written."""
         with self._lock:
-            for name in self._sizes.keys() - {writing.name for writing in self._writing.values()}:
-                self._remove(name)
+            writing = {writing.name for writing in self._writing.values()}
+            return [name for name in self._sizes if name not in writing]
+
+    def remove(self, names: list[str]) -> None:
+        """Remove these files; Unavailable names one that cannot be removed, after the others."""
+        problem: OSError | None = None
+        for name in names:
+            try:
+                with self._lock:  # for one at a time: requests write beside this
+                    self._remove(name)
+            except OSError as error:
+                problem = error
+        if problem is not None:
+            raise Unavailable(
+                f"cannot remove {problem.filename}: {describe_os_error(problem)}",
+                suggest_next_step(problem, "check the folder, then clear again"),
+            ) from problem
 
     def _close(self, writing: _Writing, body: Body) -> None:
         if writing.file is not None:
@@ -137,8 +155,8 @@ class BodyStore:
     def _append(self, writing: _Writing, chunk: bytes) -> None:
         room = self.body_bytes - writing.size_bytes
         kept = chunk if len(chunk) <= room else chunk[:room]
-        self._make_room(len(kept), writing.name)
         try:
+            self._make_room(len(kept), writing.name)
             if writing.file is None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
                 writing.file = os.open(self.directory / writing.name, flags, 0o600)
@@ -149,7 +167,8 @@ class BodyStore:
         except OSError:
             self.failed += 1
             writing.is_over = True
-            self._remove(writing.name)
+            with suppress(OSError):  # half a body is left behind, and counted
+                self._remove(writing.name)
             return
         writing.size_bytes += len(kept)
         self.used_bytes += len(kept)
@@ -169,9 +188,9 @@ class BodyStore:
             self.evicted += 1
 
     def _remove(self, name: str) -> None:
-        self.used_bytes -= self._sizes.pop(name, 0)
         if _is_name(name):
             (self.directory / name).unlink(missing_ok=True)
+        self.used_bytes -= self._sizes.pop(name, 0)
 
     def _found(self) -> Iterator[tuple[str, int]]:
         with os.scandir(self.directory) as found:

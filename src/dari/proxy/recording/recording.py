@@ -163,16 +163,21 @@ class Recording:
     async def clear(self) -> tuple[list[tuple[int, Mark]], int]:
         """Forget everything that was recorded, on disk too; returns the log's marks and its number at that moment.
 
-        Requests that still run appear again when they end.
+        Requests that still run appear again when they end. Unavailable when something could not be removed.
         """
-        last_id = max((flow.id for flow in islice(self.ring.newest(), 1)), default=0)
+        # All three at this moment: what ends while the disk is being cleared is kept.
         cleared = self.ring.clear(), self.ring.last_seq
-        if self.store is not None:
-            store_last = await asyncio.to_thread(self.store.last_id)
-            await asyncio.to_thread(self.store.clear, max(last_id, store_last))
-            self.ring.note_clear()  # who followed has perhaps read the disk in between
-        if self.bodies is not None:
-            self.bodies.clear()
+        clearing = self.store.start_clear() if self.store is not None else None
+        names = self.bodies.closed_names() if self.bodies is not None else []
+        try:
+            if self.bodies is not None:
+                await asyncio.to_thread(self.bodies.remove, names)
+        finally:
+            if clearing is not None:
+                try:
+                    await asyncio.to_thread(clearing.wait)
+                finally:
+                    self.ring.note_clear()  # who followed has perhaps read the disk in between
         return cleared
 
     def note(self, message: str) -> None:

@@ -12,8 +12,8 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,30 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ready(Flow)).decode
 
 
+class Clearing:
+    """A clear that waits in the queue behind the flows it forgets. `wait` in a thread: it says how the clear ended."""
+
+    def __init__(self, path: Path, running_ids: frozenset[int]) -> None:
+        self.running_ids = running_ids
+        self._path = path
+        self._ended = threading.Event()
+        self._problem: str | None = None
+
+    def wait(self, timeout_s: float = 10) -> None:
+        """Return when the flows are off the disk; Unavailable when they are not."""
+        if not self._ended.wait(timeout_s):
+            raise Unavailable(f"{self._path} was not cleared within {timeout_s} s", "check the disk, then clear again")
+        if self._problem is not None:
+            raise Unavailable(
+                f"recorded flows are still in {self._path}: {self._problem}",
+                "check the room on the disk and who else uses the file, then clear again",
+            )
+
+    def end(self, problem: str | None) -> None:
+        self._problem = problem
+        self._ended.set()
+
+
 class FlowStore:
     """Open it, `put` flows from the loop, read from any thread, `close` it."""
 
@@ -91,7 +115,7 @@ class FlowStore:
             self._set_fact(name, value)
         self._reader = _connected(path)
         self._reading = threading.Lock()
-        self._queue: deque[Flow] = deque()
+        self._queue: deque[Flow | Clearing] = deque()
         self._queue_flows = queue_flows
         self._batch_s = batch_s
         self._wake = threading.Event()
@@ -101,7 +125,6 @@ class FlowStore:
         self._asked = self._answered = 0
         self._open_seen: dict[int, tuple[object, ...]] = {}
         self._open_asked = 0.0
-        self._clear_below = 0
         self._thread = threading.Thread(target=self._run, name="traffic-store", daemon=True)
         self._thread.start()
 
@@ -168,11 +191,17 @@ class FlowStore:
             if len(found) < _IDS_AT_ONCE:
                 return
 
-    def clear(self, up_to_id: int) -> None:
-        """Forget the flows up to this id, those still queued included."""
-        with self._written:
-            self._clear_below = up_to_id + 1
-        self.flush()
+    def clear(self) -> None:
+        """Forget every flow that was put before, those still queued included."""
+        self.start_clear().wait()
+
+    def start_clear(self) -> Clearing:
+        """The same from the loop. What is put after this call stays, also while the clear is still under way."""
+        clearing = Clearing(self.path, frozenset(flow.id for flow in self.open_flows()))
+        self._queue.append(clearing)
+        self._hurry.set()
+        self._wake.set()
+        return clearing
 
     def _rows(self, query: str, values: tuple[Any, ...]) -> list[Any]:
         with self._reading:
@@ -194,14 +223,25 @@ class FlowStore:
 
     def _write_all(self) -> None:
         with self._written:
-            asked, clear_below, self._clear_below = self._asked, self._clear_below, 0
-        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+            asked = self._asked
+        flows: list[Flow] = []
+        cleared_ids: set[int] = set()
+        clearings: list[Clearing] = []
+        for _ in range(len(self._queue)):
+            one = self._queue.popleft()
+            if isinstance(one, Flow):
+                flows.append(one)
+            else:
+                clearings.append(one)
+                cleared_ids.update(one.running_ids, (flow.id for flow in flows))
+                flows = []
         rows: list[tuple[Any, ...]] = []
         try:
-            rows = [row for flow in (*self._still_open(), *batch) if (row := self._row(flow)) is not None]
-            if clear_below:
-                rows = [row for row in rows if row[0] >= clear_below]
-                self._clear(clear_below)
+            if clearings:
+                self._clear(clearings, cleared_ids)
+            # A running request that was cleared is written when it ends.
+            still_open = [flow for flow in self._still_open() if flow.id not in cleared_ids]
+            rows = [row for flow in (*still_open, *flows) if (row := self._row(flow)) is not None]
             if rows:
                 self._insert(rows)
         except Exception as error:  # whatever it is, the thread must live: the next batch may go through
@@ -212,13 +252,32 @@ class FlowStore:
                 self._answered = asked
                 self._written.notify_all()
 
-    def _clear(self, below_id: int) -> None:
-        self._writer.execute("DELETE FROM flows WHERE id < ?", (below_id,))
-        self._last_id = max(self._last_id, below_id - 1)
-        self._set_fact("last_id", self._last_id)
-        with suppress(sqlite3.Error):  # what was cleared may be secret: leave it neither in free pages nor in the log
-            self._writer.execute("VACUUM")
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def _clear(self, clearings: list[Clearing], cleared_ids: set[int]) -> None:
+        problem: str | None = None
+        try:
+            self._delete_all(cleared_ids)
+        except Exception as error:  # belongs to those who clear
+            problem = str(error)
+        else:
+            try:
+                self._shrink()
+            except sqlite3.Error as error:
+                self.problem = f"deleted flows are still in free pages of {self.path}: {error}"
+        for clearing in clearings:
+            clearing.end(problem)
+
+    def _delete_all(self, given_ids: Iterable[int]) -> None:
+        """Delete every row, and remember the ids that were given but never written."""
+        last_id = max(self._last_id, *given_ids, self._last_row())
+        with self._transaction():
+            self._writer.execute("DELETE FROM flows")
+            self._set_fact("last_id", last_id)
+        self._last_id = last_id
+
+    def _shrink(self) -> None:
+        """What was cleared may be secret: leave it neither in free pages nor in the log."""
+        self._writer.execute("VACUUM")
+        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _still_open(self) -> list[Flow]:
         """Requests that have run for a second and changed since they were written, asked for once a second."""
@@ -259,14 +318,19 @@ class FlowStore:
             self._evict(1 - 0.9 * self.size_bytes / used)
 
     def _commit(self, rows: list[tuple[Any, ...]]) -> None:
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction():
             whole = len(rows) - len(rows) % _ROWS_AT_ONCE
             for start in range(0, whole, _ROWS_AT_ONCE):
                 values = list(chain.from_iterable(rows[start : start + _ROWS_AT_ONCE]))
                 self._writer.execute(_INSERT_MANY, values)
             self._writer.executemany(_INSERT, rows[whole:])
             self._set_fact("last_seq", max(self.last_seq(), self.first_seq))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield
             self._writer.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
