@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dari.terminal.engine.engine import Engine, make_engine
+from dari.terminal.engine.grid import Grid
 from dari.terminal.viewers.copy_mode import CopyMode, Position
 
 COLS, ROWS = 20, 5
@@ -88,6 +89,47 @@ def test_a_match_after_wide_characters_is_at_its_column(engine: Engine) -> None:
     mode = CopyMode(engine)
     assert mode.search("word", is_upwards=True)
     assert mode.cursor == Position(0, 5)
+
+
+@pytest.mark.parametrize("is_upwards", [True, False])
+def test_every_match_is_visited_once_in_its_order(engine: Engine, is_upwards: bool) -> None:
+    engine.feed("een zee\r\nnot\r\n한e글ee\r\n".encode())
+    print_lines(engine, 1, 2)
+    mode = CopyMode(engine)
+    places = [(0, 0), (0, 1), (0, 5), (0, 6), (2, 2), (2, 5), (2, 6), (3, 3), (4, 3)]
+    print_lines(engine, 3, 30)
+    history = engine.history
+    seen = []
+    for _ in range(2 * 37):
+        assert mode.search("e", is_upwards=is_upwards)
+        seen.append((mode.cursor.row - mode.scrolled + history, mode.cursor.col))
+    every = [*places, *((row, 3) for row in range(5, 33))]
+    assert seen[:37] == seen[37:]
+    first = seen.index((0, 0))
+    assert seen[first : first + 37] == (every if not is_upwards else [every[0], *every[:0:-1]])
+
+
+@pytest.mark.parametrize("is_upwards", [True, False])
+def test_a_search_looks_at_the_cells_of_few_rows_however_many_match(
+    monkeypatch: pytest.MonkeyPatch, is_upwards: bool
+) -> None:
+    engine = make_engine(COLS, ROWS, 5000)
+    engine.feed(b"eeeeeeeeeeeeeeee\r\n" * 4000)
+    looks = 0
+    grid = engine.grid
+
+    def counted(start: int = 0, end: int | None = None) -> Grid:
+        nonlocal looks
+        looks += 1
+        return grid(start, end)
+
+    monkeypatch.setattr(engine, "grid", counted)
+    mode = CopyMode(engine)
+    assert mode.search("e", is_upwards=is_upwards)
+    assert mode.search_again()
+    assert not mode.search("x", is_upwards=is_upwards)
+    assert looks <= 6
+    engine.close()
 
 
 def test_selected_rows_are_copied_without_the_blanks_at_their_ends(engine: Engine) -> None:

@@ -81,14 +81,24 @@ class CopyMode:
         self._follow_text()
         if not self._needle:
             return False
-        found = self._matches()
-        if not found:
-            return False
-        if self._is_upwards is not is_reversed:
-            self._go(max((each for each in found if each < self._cursor), default=found[-1]))
-        else:
-            self._go(min((each for each in found if each > self._cursor), default=found[0]))
-        return True
+        is_upwards = self._is_upwards is not is_reversed
+        is_exact = any(each.isupper() for each in self._needle)
+        needle = self._needle if is_exact else self._needle.lower()
+        first = -self._engine.history
+        text = self._engine.text(first, self._engine.rows)
+        lines = (text if is_exact else text.lower()).split("\n")
+        # From the cursor's row around to that row again. The cells of a row are asked for only where it has a match.
+        for step in range(len(lines) + 1):
+            at = (self._cursor.row - first + (-step if is_upwards else step)) % len(lines)
+            if needle not in lines[at]:
+                continue
+            cols = self._match_columns(first + at, lines[at], needle)
+            if step == 0:
+                cols = [col for col in cols if (col < self._cursor.col if is_upwards else col > self._cursor.col)]
+            if cols:
+                self._go(Position(first + at, cols[-1 if is_upwards else 0]))
+                return True
+        return False
 
     def selected_text(self) -> str:
         """The selected text, rows of one line joined; empty without a selection."""
@@ -125,28 +135,17 @@ class CopyMode:
         self._top = min(self._top, row)
         self._top = max(self._top, row - self._engine.rows + 1)
 
-    def _matches(self) -> list[Position]:
-        is_exact = any(each.isupper() for each in self._needle)
-        needle = self._needle if is_exact else self._needle.lower()
-        first = -self._engine.history
-        lines = self._engine.text(first, self._engine.rows).split("\n")
-        found = []
-        for number, line in enumerate(lines, first):
-            text = line if is_exact else line.lower()
-            at = text.find(needle)
-            while at >= 0:
-                found.append(Position(number, self._column(number, at)))
-                at = text.find(needle, at + 1)
+    def _match_columns(self, number: int, line: str, needle: str) -> list[int]:
+        """Where the needle begins in the text of that row, as columns."""
+        columns = [
+            col for col, cell in enumerate(self._row(number)) for _ in range(len(cell.text) or (1 if cell.width else 0))
+        ]
+        found: list[int] = []
+        at = line.find(needle)
+        while at >= 0:
+            found.append(columns[at] if at < len(columns) else 0)
+            at = line.find(needle, at + 1)
         return found
-
-    def _column(self, number: int, index: int) -> int:
-        """The column of a character of the row's text."""
-        seen = 0
-        for col, cell in enumerate(self._row(number)):
-            seen += len(cell.text) or (1 if cell.width else 0)
-            if seen > index:
-                return col
-        return 0
 
     def _row(self, number: int) -> Row:
         return self._engine.grid(number, number + 1).rows[0]
