@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dari.bridge.upstream.caller import Caller
+from dari.bridge.upstream.caller import Caller, Unanswered
+from dari.errors import DariError, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError
 from tests.support.bridge import Place
 from tests.support.mcp_client import DEMO, DEMO_ENV
@@ -33,6 +34,26 @@ async def test_a_caller_that_answers_gets_the_final_result(tmp_path: Path) -> No
     async with demo(tmp_path).upstream("demo") as server:
         result = json.loads(bytes(await server.call_tool("demo_greet", b"{}", Caller("a", ask=answer))))
     assert asked == ["elicitation/create"] and result["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("error", [None, TimedOut("nobody answered in 300 s"), Unavailable("the client is gone")])
+async def test_questions_that_nobody_answers_do_not_open_the_circuit_for_others(
+    tmp_path: Path, error: DariError | None
+) -> None:
+    asked = 0
+
+    async def answer(method: str, params: Raw) -> Any:
+        nonlocal asked
+        asked += 1
+        assert error is not None
+        raise error
+
+    async with demo(tmp_path).upstream("demo") as server:
+        for _ in range(6):
+            with pytest.raises(Unanswered):
+                await server.call_tool("demo_greet", b"{}", Caller("a", ask=None if error is None else answer))
+        assert asked == (0 if error is None else 6)
+        assert b"hello" in bytes(await server.call_tool("demo_echo", b'{"text":"hello"}', Caller("b")))
 
 
 async def test_a_caller_that_takes_questions_gets_them_and_brings_the_answers_with_its_next_request(

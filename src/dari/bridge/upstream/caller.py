@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from dari.core.approvals import Approval
 from dari.core.context import Level, LoggingMessage, Root
-from dari.errors import Unavailable
+from dari.errors import Failed, TimedOut, Unavailable
 from dari.mcp.client.pending import OnProgress
 from dari.struct_types import ready
 
@@ -68,6 +68,11 @@ class _Roots(Struct):
     roots: list[Root] = []
 
 
+class Unanswered(Failed):
+    """The client, or the person at it, gave no answer. The server is well: its circuit stays closed, and the call is
+    not sent again."""
+
+
 class ServerRequestRouter:
     """Who uses one session now."""
 
@@ -81,16 +86,18 @@ class ServerRequestRouter:
         self._roots_told = asyncio.Event()
 
     async def ask(self, method: str, params: Raw) -> Any:
-        """The caller's reply. Raises Unavailable, which is sent to the server, when no client can be asked."""
+        """The caller's reply. Raises Unanswered, which is sent to the server, when there is none."""
         caller = self.sole()
         if caller is None:
             reason = "more than one client uses it" if self.callers else "no call is running"
-            raise Unavailable(f"no client can answer {method}: {reason}", 'use "isolation": "per-client"')
+            raise Unanswered(f"no client can answer {method}: {reason}", 'use "isolation": "per-client"')
         if caller.ask is None:
-            raise Unavailable(f"the calling client cannot answer {method}", "call from a client that can answer")
+            raise Unanswered(f"the calling client cannot answer {method}", "call from a client that can answer")
         self._asked.append(caller)
         try:
             return await caller.ask(method, params)
+        except (TimedOut, Unavailable) as error:
+            raise Unanswered(error.message, error.hint) from error
         finally:
             self._asked.remove(caller)
 
