@@ -173,7 +173,7 @@ def test_what_was_queued_before_a_clear_does_not_come_back(path: Path) -> None:
 
 @pytest.mark.parametrize("is_written", [True, False])
 def test_a_clear_that_deletes_nothing_on_disk_says_so(path: Path, is_written: bool) -> None:
-    store = FlowStore(path, batch_s=0)
+    store = FlowStore(path, batch_s=30)
     store._writer.execute("PRAGMA busy_timeout = 0")
     store.put(flow(1))
     if is_written:

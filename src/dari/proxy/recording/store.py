@@ -68,13 +68,10 @@ class Clearing:
 
     def wait(self, timeout_s: float = 10) -> None:
         """Return when the flows are off the disk; Unavailable when they are not."""
-        if not self._ended.wait(timeout_s):
-            raise Unavailable(f"{self._path} was not cleared within {timeout_s} s", "check the disk, then clear again")
-        if self._problem is not None:
-            raise Unavailable(
-                f"recorded flows are still in {self._path}: {self._problem}",
-                "check the room on the disk and who else uses the file, then clear again",
-            )
+        problem = self._problem if self._ended.wait(timeout_s) else f"it was not cleared within {timeout_s} s"
+        if problem is not None:
+            hint = "check the room on the disk and who else uses the file, then clear again"
+            raise Unavailable(f"recorded flows are still in {self._path}: {problem}", hint)
 
     def end(self, problem: str | None) -> None:
         self._problem = problem
