@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
 from dari.errors import Conflict, InvalidInput, NotFound
+from dari.terminal.api import panes as panes_module
+from dari.terminal.multiplexer import PaneChanged
+from dari.terminal.panes.events import Bell
 from dari.terminal.policy.config import Security
 from tests.support.terminal_service import house_in
 
@@ -158,3 +162,22 @@ async def test_panes_are_arranged_by_presets(tmp_path: Path) -> None:
         arranged = (await house.service.panes.select_layout("even-vertical")).panes
         assert {pane.cols for pane in arranged} == {200}
         assert sum(pane.rows for pane in arranged) == 48
+
+
+async def test_changes_that_follow_each_other_are_answered_together_also_to_a_caller_who_is_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a pane prints, a follower is behind whenever it asks again: without a pause it would ask without end."""
+    monkeypatch.setattr(panes_module, "CHANGES_GATHER_S", 1000.0)
+    async with house_in(tmp_path) as house:
+        api, told = house.service.changes, house.multiplexer.changes
+        start = (await api.changes()).version
+        told.publish(PaneChanged("1", Bell()))
+        behind = asyncio.create_task(api.changes(start, timeout_s=0.5))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not behind.done()
+        told.publish(PaneChanged("2", Bell()))
+        answer = await behind
+        assert (answer.version, answer.changed) == (start + 2, ["1", "2"])
+        assert (await api.changes()).version == answer.version, "0 is answered at once"

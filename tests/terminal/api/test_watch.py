@@ -15,7 +15,9 @@ from dari.daemon.person import user_name
 from dari.daemon.tokens import APP
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
 from dari.terminal import take_over
+from dari.terminal.api import watch as watch_module
 from dari.terminal.api.watch import TypedPiece
+from dari.terminal.multiplexer import PaneRenamed
 from dari.terminal.take_over import Typist
 from dari.terminal.viewers.pane_screen import CommandBlock
 from tests.support.terminal_service import House, house_in
@@ -262,3 +264,20 @@ async def test_a_person_may_close_what_they_have_taken_over(tmp_path: Path) -> N
             await house.service.panes.close_pane(pane)
         with pytest.raises(DariError):
             await house.service.watch.watch(pane)
+
+
+async def test_a_roster_is_gathered_also_for_a_page_that_is_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "ROSTER_GATHER_S", 1000.0)
+    async with house_in(tmp_path) as house:
+        watch, told = house.service.watch, house.multiplexer.changes
+        start = (await watch.roster()).version
+        told.publish(PaneRenamed("1"))
+        behind = asyncio.create_task(watch.roster(start, 0.5))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not behind.done()
+        told.publish(PaneRenamed("1"))
+        assert (await behind).version == start + 2
+        assert (await watch.roster()).version == start + 2, "0 is answered at once"

@@ -202,7 +202,7 @@ def _absolute(place: str) -> str:
 
 
 CHANGES_GATHER_S = 0.1
-"""Output comes in many pieces; followers hear of them together."""
+"""Output comes in many pieces; followers hear of them together, also one who is behind when it asks."""
 
 
 class PaneChanges(Struct, frozen=True):
@@ -224,17 +224,18 @@ class ChangesApi:
     @expose("crux:pane/changes", "read", ends_with_caller=True)
     async def changes(self, seen: int = 0, timeout_s: float = DEFAULT_WAIT_S) -> PaneChanges:
         """What happened after the version `seen`, once something has; the same version after the time. 0: at once."""
-        if seen == self._version:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(waiter)
-            try:
-                async with asyncio.timeout(timeout_s):
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiter)
+        try:
+            async with asyncio.timeout(timeout_s):
+                if seen == self._version:
                     await waiter
+                if seen:
                     await asyncio.sleep(CHANGES_GATHER_S)
-            except TimeoutError:
-                pass
-            finally:
-                self._waiting.discard(waiter)
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.discard(waiter)
         changed = [pane_id for pane_id, version in self._changed.items() if version > seen]
         return PaneChanges(self._version, list(self._all.panes), changed)
 

@@ -142,14 +142,15 @@ class WatchApi:
     async def roster(self, known: int = 0, timeout_s: float = 20.0) -> Roster:
         """Every pane with what runs in it and who types, once something of that may have changed; at once for 0."""
         check_wait(timeout_s, MAX_POLL_S)
-        if known == self._version:
-            self._news.clear()
-            try:
-                async with asyncio.timeout(timeout_s):
+        try:
+            async with asyncio.timeout(timeout_s):
+                if known == self._version:
+                    self._news.clear()
                     await self._news.wait()
+                if known:  # also who is behind: they are as soon as they ask again
                     await asyncio.sleep(ROSTER_GATHER_S)
-            except TimeoutError:
-                pass
+        except TimeoutError:
+            pass
         return Roster(version=self._version, panes=self._entries(), focused=self._all.windows.focused)
 
     @expose("crux:pane/styled-rows", "read")
