@@ -103,14 +103,14 @@ class Download:
     def upstream_failed(self, reason: str) -> None:
         """The origin's bytes are not HTTP."""
         exchange = self._exchange
-        exchange.upstream = None
+        exchange.lose_upstream()
         self._held = None
         exchange.fail(502, reason)
 
     def upstream_lost(self, upstream: UpstreamConnection, exc: Exception | None) -> None:
         """The origin's connection is gone."""
         exchange = self._exchange
-        exchange.upstream = None
+        exchange.lose_upstream()
         exchange.client.free(PEER_FULL)
         if exchange.is_over:
             return
@@ -131,6 +131,10 @@ class Download:
         if exchange.head.upgrade != b"websocket" or head.upgrade != b"websocket" or exchange.has_begun_response:
             exchange.drop_upstream()
             self.upstream_failed("the origin switched protocols without being asked")
+            return
+        if exchange.throttle_up is not None and exchange.throttle_up.is_busy:
+            exchange.drop_upstream()
+            self.upstream_failed("the origin switched protocols before it had the whole request")
             return
         flow, core = exchange.flow, exchange.core
         flow.status = flow.upstream_status = 101

@@ -234,14 +234,26 @@ class Exchange:
 
     def release_upstream(self) -> None:
         """Both directions are through: the origin's connection may serve the next request."""
+        if self.throttle_up is not None and self.throttle_up.is_busy:
+            # An early answer. The origin counts on the rest of this body, and would read the next request as such.
+            self.drop_upstream()
+            return
         upstream, self.upstream = self.upstream, None
         if upstream is not None:
             upstream.release()
 
     def drop_upstream(self) -> None:
         upstream, self.upstream = self.upstream, None
+        if self.throttle_up is not None:
+            self.throttle_up.close()
         if upstream is not None:
             upstream.drop()
+
+    def lose_upstream(self) -> None:
+        """Its connection is gone, and with it what a throttle has not sent there yet."""
+        self.upstream = None
+        if self.throttle_up is not None:
+            self.throttle_up.close()
 
     def finish(self) -> None:
         if self.is_over:
@@ -250,8 +262,7 @@ class Exchange:
         self.drop_upstream()
         if self.source is not None:
             self.source.close()
-        if self.throttle_up is not None and self.throttle_down is not None:
-            self.throttle_up.close()
+        if self.throttle_down is not None:
             self.throttle_down.close()
         # Both refer to this exchange: as a cycle it would wait for the garbage collector, with its heads and bodies.
         del self.upload, self.download

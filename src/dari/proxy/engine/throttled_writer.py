@@ -15,7 +15,7 @@ Done = Callable[[], None]
 class ThrottledWriter:
     """Queues what its source sent and holds the source meanwhile, so the queue is one read long at most."""
 
-    __slots__ = ("_direction", "_is_waiting", "_queue", "_source", "_write", "throttle")
+    __slots__ = ("_direction", "_queue", "_source", "_timer", "_write", "throttle")
 
     def __init__(
         self, throttle: ThrottleHook, direction: Direction, source: Callable[[], FlowControlledProtocol | None]
@@ -24,7 +24,7 @@ class ThrottledWriter:
         self._direction = direction
         self._source = source
         self._queue: deque[tuple[bytes, Done | None]] = deque()
-        self._is_waiting = False
+        self._timer: asyncio.TimerHandle | None = None
         self._write: Callable[[bytes], None] | None = None
 
     def attach(self, write: Callable[[bytes], None]) -> None:
@@ -38,33 +38,40 @@ class ThrottledWriter:
             self._queue.append((b"", done))
         self._run()
 
+    def then(self, done: Done) -> None:
+        """Call it once everything that waits is written."""
+        self.write(b"", done)
+
     @property
     def is_busy(self) -> bool:
+        """Whether something waits that was not written yet."""
         return bool(self._queue)
 
     def close(self) -> None:
-        """Forget what waits."""
+        """Forget what waits; it may be written to again, after `attach` to another connection."""
         self._queue.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._let_go()
 
     def _run(self) -> None:
-        while self._queue and not self._is_waiting:
+        while self._queue and self._timer is None:
             data, _ = self._queue[0]
             wait_s = self.throttle.take(self._direction, len(data)) if data else 0.0
             if wait_s > 0:
-                self._is_waiting = True
                 if (source := self._source()) is not None:
                     source.hold(PACED)
-                asyncio.get_running_loop().call_later(wait_s, self._waited)
+                self._timer = asyncio.get_running_loop().call_later(wait_s, self._waited)
                 return
             self._emit()
 
     def _waited(self) -> None:
-        self._is_waiting = False
+        self._timer = None
         if self._queue:
             self._emit()
             self._run()
-        if not self._is_waiting:
+        if self._timer is None:
             self._let_go()
 
     def _emit(self) -> None:

@@ -94,6 +94,8 @@ class Upload:
             exchange.outbox += raw
         if is_done:
             self._request_done()
+        elif exchange.throttle_up is not None:
+            self._start_limit()
 
     def request_failed(self, reason: str) -> None:
         """The rest of the request is malformed; nothing of it was passed on."""
@@ -117,10 +119,9 @@ class Upload:
             upstream.transport.write(exchange.outbox)
         if not upstream.is_reused or not self._is_replayable:
             exchange.outbox = b""
+        self._start_limit()
         if exchange.is_request_done:
-            self._await_response()
             return
-        exchange.client.deadline = exchange.core.clock() + exchange.core.config.request_timeout_s
         exchange.client.free(CONNECTING)
         if exchange.head.expects_continue:
             exchange.core.loop.call_later(exchange.core.config.continue_s, self._continue)
@@ -135,7 +136,7 @@ class Upload:
             exchange.release_upstream()
             exchange.finish_if_done()
         elif exchange.upstream is not None and not exchange.has_begun_response:
-            self._await_response()
+            self._start_limit()
         else:
             exchange.client.deadline = _NEVER
 
@@ -342,9 +343,23 @@ class Upload:
         proxy = exchange.core.dialer.forwarder(exchange.route)
         return "the origin" if proxy is None else f"the upstream proxy {proxy.name}, or the origin behind it,"
 
-    def _await_response(self) -> None:
+    def _start_limit(self) -> None:
+        """Of the origin for its answer, or of the client for more of its body; not while it is we who are slow."""
         exchange = self._exchange
-        exchange.client.deadline = exchange.core.clock() + exchange.core.config.response_timeout_s
+        pacer = exchange.throttle_up
+        if pacer is not None:
+            if exchange.is_over:
+                return
+            if pacer.is_busy:
+                exchange.client.deadline = _NEVER
+                pacer.then(self._start_limit)
+                return
+        if not exchange.is_request_done:
+            exchange.client.deadline = exchange.core.clock() + exchange.core.config.request_timeout_s
+        elif exchange.flow.upstream_status is None:
+            exchange.client.deadline = exchange.core.clock() + exchange.core.config.response_timeout_s
+        else:
+            exchange.client.deadline = _NEVER  # an early answer that is held back
 
     def _continue(self) -> None:
         """The origin said nothing; a client that waits for 100 would wait on (HTTP/1.0 origins never send it)."""
