@@ -15,7 +15,7 @@ from dari.proxy import replay
 from dari.proxy.engine.hooks import RecorderHook as EngineRecorder
 from dari.proxy.flow import Flow
 from dari.proxy.query.filters import TrafficFilter
-from dari.proxy.query.search import wait_for
+from dari.proxy.query.wait import wait_for
 from dari.proxy.recording.recording import Recording, RecordingLimits
 from dari.text.redact import Redactor as RealRedactor
 from tests.support.flows import SECRET, Hiding, flow, running
@@ -292,7 +292,7 @@ async def test_waiting_sees_a_flow_recorded_by_the_engine() -> None:
     waiting = asyncio.create_task(wait_for(traffic.ring, TrafficFilter(url_contains="items")))
     await asyncio.sleep(0)
     (made,) = record(traffic)
-    assert await waiting is made
+    assert (await waiting).flow is made
 
 
 async def test_a_plain_line_stands_in_the_log_and_not_among_the_requests(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from dari.errors import InvalidInput
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.rows import MAX_ROWS, PATH_CHARS, ChangeLog, page, row, split
-from dari.proxy.query.search import MAX_WAITING, Sources
+from dari.proxy.query.search import Sources
+from dari.proxy.query.wait import MAX_WAITING
 from dari.proxy.recording.ring import Ring
 from dari.proxy.recording.store import FlowStore
 from dari.text.redact import HIDING

@@ -33,15 +33,14 @@ from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.search import (
     DEFAULT_LIMIT_FLOWS,
     DEFAULT_TOKEN_BUDGET,
-    MAX_TIMEOUT_S,
     Scan,
     SearchResult,
     Sources,
     search,
-    wait_for,
 )
 from dari.proxy.query.summary import DEFAULT_GROUPS, Summary, summarize
 from dari.proxy.query.views import BodyView
+from dari.proxy.query.wait import MAX_TIMEOUT_S, wait_for
 from dari.proxy.recording.ring import MAX_FLOWS, Slot
 from dari.proxy.replay import RequestEdits, Sender, SentRequest
 from dari.text.redact import REVEALED, Redactor, redact_secrets
@@ -214,18 +213,19 @@ class TrafficApi:
         """The next finished request that fits, or nothing when the time is over."""
         self._runtime.need_running()
         recording = self._recording
-        flow = await wait_for(
+        waited = await wait_for(
             recording.ring,
             wanted,
             min(max(timeout_s, 0), MAX_TIMEOUT_S),
             after_seq=after_seq,
             bodies=recording.bodies,
             redactor=recording.redactor,
+            read=recording.read,
         )
-        row = None
-        if flow is not None:
-            row = await recording.read(row_of, flow, DEFAULT_FIELDS, recording.bodies, recording.redactor)
-        return WaitResult(flow is not None, row, recording.ring.last_seq)
+        if waited.flow is None:
+            return WaitResult(False, None, waited.last_seq)
+        row = await recording.read(row_of, waited.flow, DEFAULT_FIELDS, recording.bodies, recording.redactor)
+        return WaitResult(True, row, recording.ring.last_seq)
 
     @expose("traffic.body", "read")
     async def body(

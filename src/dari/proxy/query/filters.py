@@ -105,6 +105,11 @@ def test_of(wanted: TrafficFilter, bodies: BodyStore | None = None, redactor: Re
     return lambda flow: all(test(flow) for test in tests)
 
 
+def quick_part(wanted: TrafficFilter) -> TrafficFilter:
+    """The conditions that take a few microseconds: no regular expression, and neither headers nor bodies are read."""
+    return msgspec.structs.replace(wanted, url_regex=None, header_contains=None, body_contains=None, query=None)
+
+
 def sql_of(wanted: TrafficFilter) -> tuple[str, list[Any]]:
     """Conditions on the columns of `flows` that every wanted row fulfils; others may, too, so test them again."""
     conditions: list[str] = []

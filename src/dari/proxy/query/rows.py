@@ -15,7 +15,8 @@ from dari.errors import InvalidInput
 from dari.proxy.flow import Flow
 from dari.proxy.query import filters, views
 from dari.proxy.query.filters import Test, TrafficFilter
-from dari.proxy.query.search import MAX_WAITING, Scan, Sources
+from dari.proxy.query.search import Scan, Sources
+from dari.proxy.query.wait import MAX_WAITING
 from dari.proxy.recording.ring import Ring, Slot
 from dari.text.redact import Redactor
 
