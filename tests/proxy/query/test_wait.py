@@ -10,7 +10,7 @@ import pytest
 from dari.errors import InvalidInput, TimedOut
 from dari.proxy.flow import Flow
 from dari.proxy.query.filters import TrafficFilter
-from dari.proxy.query.wait import MAX_WAITING, Read, wait_for
+from dari.proxy.query.wait import MAX_WAITING, wait_for
 from dari.proxy.recording.ring import Ring
 from dari.text.redact import Redactor
 from tests.support.flows import flow
