@@ -180,8 +180,13 @@ class Multiplexer:
         return await control.run(pane, script, timeout_s)
 
     async def environment(self, pane: Pane) -> dict[str, str]:
-        """The variables of the pane that are not the usual ones: given when it was opened, or exported since."""
+        """The variables of the pane that are not the usual ones: given when it was opened, or exported since.
+
+        Those that a person exported in a pane which is not confined are not for agents, whose panes are.
+        """
         given = self._environments.get(pane.id, {})
+        if self._is_persons(pane) and not self._is_person():
+            return given
         try:
             current = await current_environment(pane, self.run_quietly)
         except DariError:
@@ -402,8 +407,12 @@ class Multiplexer:
     def _tell_typist(self, pane_id: str) -> None:
         self._panes[pane_id].events.publish(events.TypistChanged())
 
+    def _is_persons(self, pane: Pane) -> bool:
+        """Whether it is out of the reach of agents: not confined, where the panes of agents are."""
+        return self.security.sandbox != "off" and not pane.is_confined
+
     def _admit_input(self, pane: Pane) -> None:
-        if self.security.sandbox != "off" and not pane.is_confined:
+        if self._is_persons(pane):
             self._admit_person()
         self._typing[pane.id].admit()
 

@@ -91,13 +91,21 @@ async def _read_all(reader: int) -> bytes:
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# What every shell and terminal sets anew: to bring it back would be wrong.
-_OWN = re.compile(r"_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|TERM|COLORTERM|TERM_PROGRAM(_VERSION)?|CRUX_.*|WINDOWID|BASHOPTS")
+# What every shell and terminal sets anew, or the files that it reads at its start: to bring it back would be wrong.
+_OWN = re.compile(
+    r"_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|TERM|COLORTERM|TERM_PROGRAM(_VERSION)?|CRUX_.*|WINDOWID|BASHOPTS"
+    r"|PS[0-4]|R?PROMPT[0-9]?|PROMPT_COMMAND|LESSOPEN|LESSCLOSE"
+)
 
 
 def is_of_terminal(name: str) -> bool:
     """Whether the variable belongs to this one shell or terminal."""
     return _OWN.fullmatch(name) is not None
+
+
+def is_variable(name: str) -> bool:
+    """Whether a pane may be given it: a function that bash exports (`BASH_FUNC_ls%%`) is code under another name."""
+    return _NAME.fullmatch(name) is not None
 
 
 async def current_environment(pane: Pane, run_quietly: Callable[[Pane, str], Awaitable[bytes]]) -> dict[str, str]:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from dari.errors import Conflict, Failed, InvalidInput, NotFound
+from dari.daemon.caller_scopes import CallerIdentity, serve_caller
+from dari.daemon.tokens import APP
+from dari.errors import Conflict, Failed, InvalidInput, NeedsApproval, NotFound
 from dari.terminal.policy.config import Security
-from tests.support.terminal_service import House, house_in
+from dari.terminal.session_store import SessionStore
+from tests.support.terminal_service import House, approve, house_in
 
 
 async def build(house: House, home: Path) -> None:
@@ -158,3 +167,98 @@ async def test_exported_variables_come_back_in_other_shells(shell: str, export: 
     async with house_in(tmp_path) as house:
         await house.service.sessions.restore_session("other")
         assert (await house.service.commands.execute("echo $A")).stdout == "zet"
+
+
+@contextmanager
+def by_person() -> Iterator[None]:
+    with serve_caller(CallerIdentity("app", frozenset(APP.scopes), os.getpid(), is_vouched_for=True)):
+        yield
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+async def test_an_agent_does_not_get_the_variables_of_a_program_in_a_persons_pane(tmp_path: Path) -> None:
+    async with house_in(tmp_path, Security(sandbox="workspace")) as house:
+        with by_person():
+            pane = await house.multiplexer.open(shell="bash", cwd=str(tmp_path), env={"GIVEN": "yes"})
+            assert not pane.is_confined
+            await pane.commands.ready(20.0)
+            await pane.execute("export TOKEN=secret; sh -c 'echo runs; sleep 1000'", 0.0)
+            await pane.wait_for("runs", since=0)
+            assert (await house.multiplexer.environment(pane))["TOKEN"] == "secret"
+        for caller in (None, CallerIdentity("mcp", frozenset(("read", "control")), os.getpid())):
+            with nullcontext() if caller is None else serve_caller(caller):
+                assert await house.multiplexer.environment(pane) == {"GIVEN": "yes"}
+                await house.service.sessions.save_session("taken")
+            assert SessionStore(tmp_path / "sessions").load("taken").panes[0].env == {"GIVEN": "yes"}
+
+
+async def save_changed(house: House, home: Path, **changes: object) -> None:
+    """A session of one pane as somebody has written it into its file."""
+    await house.service.panes.spawn_pane(shell="bash", cwd=str(home))
+    await house.service.sessions.save_session("written")
+    store = SessionStore(home / "sessions")
+    session = store.load("written")
+    store.save(replace(session, panes=(replace(session.panes[0], **changes),)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"env": {"LD_PRELOAD": "/tmp/other.so"}}, {"env": {"BASH_ENV": "/tmp/other"}}, {"shell": "/tmp/rm/bash"}],
+)
+async def test_variables_and_shell_of_a_session_are_judged_as_those_of_a_new_pane(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    security = Security(dangerous_patterns=(*Security().dangerous_patterns, "/tmp/rm/*"))
+    async with house_in(tmp_path, security) as house:
+        await save_changed(house, tmp_path, **changes)
+        with pytest.raises(NeedsApproval) as opening:
+            await house.service.panes.spawn_pane(cwd=str(tmp_path), **changes)
+        with pytest.raises(NeedsApproval) as restoring:
+            await house.service.sessions.restore_session("written")
+        asked = [need.value.message.partition(" (approval")[0] for need in (opening, restoring)]
+        assert asked[0] == asked[1]
+        assert list(house.multiplexer.panes) == ["1"]
+
+
+async def test_a_session_with_a_judged_variable_is_restored_once_a_person_agrees(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        await save_changed(house, tmp_path, env={"BASH_ENV": "/dev/null"}, command="rm -rf ./nothing-there")
+        with pytest.raises(NeedsApproval) as need:
+            await house.service.sessions.restore_session("written", commands=True)
+        assert "BASH_ENV" in need.value.message
+        assert "rm -rf ./nothing-there" in need.value.message
+        await approve(house, need.value)
+        restored = await house.service.sessions.restore_session("written", commands=True)
+        assert (await house.service.commands.execute("echo $BASH_ENV", restored.panes[0])).stdout == "/dev/null"
+
+
+async def test_a_shell_that_no_pane_may_be_opened_with_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        await save_changed(house, tmp_path, shell="/usr/bin/env")
+        with pytest.raises(InvalidInput):
+            await house.service.sessions.restore_session("written")
+        assert list(house.multiplexer.panes) == ["1"]
+
+
+async def test_exported_functions_and_the_look_of_a_prompt_stay_with_their_shell(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        pane = await house.multiplexer.find_or_open()
+        await pane.execute("f() { echo called; }; export -f f; export PS1='venv> ' LATER=1")
+        await house.service.sessions.save_session("functions")
+    async with house_in(tmp_path) as house:
+        await house.service.sessions.restore_session("functions")
+        done = await house.service.commands.execute("f; echo $LATER")
+        assert done.stdout.splitlines()[-1] == "1"
+        assert "called" not in done.stdout
+
+
+async def test_a_program_that_leads_to_a_shell_comes_back_with_its_arguments(tmp_path: Path) -> None:
+    argv = ["env", "-u", "NOTHING", "bash", "--norc", "-i"]
+    async with house_in(tmp_path) as house:
+        opened = await house.service.panes.spawn_pane(argv=argv, cwd=str(tmp_path), wait_for=r"\$ |# ")
+        assert (await house.service.commands.execute("echo spoken", opened.id)).stdout == "spoken"
+        assert house.multiplexer.find().kind == "bash"
+        await house.service.sessions.save_session("led")
+        assert SessionStore(tmp_path / "sessions").load("led").panes[0].argv == tuple(argv)
+        restored = await house.service.sessions.restore_session("led")
+        assert house.multiplexer.panes[restored.panes[0]].argv == tuple(argv)

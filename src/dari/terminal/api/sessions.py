@@ -7,21 +7,23 @@ import os
 import shlex
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from dari.daemon.stub import expose
-from dari.errors import Conflict, DariError, InvalidInput
+from dari.errors import Conflict, DariError, InvalidInput, NeedsApproval
 from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import Success
 from dari.terminal.engine.engine import Engine, restore_engine
-from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.layout.tree import Tree
 from dari.terminal.layout.windows import Window
 from dari.terminal.multiplexer import Multiplexer
+from dari.terminal.out_of_band import is_variable
 from dari.terminal.panes.execution import PROMPT_S
 from dari.terminal.panes.pane import Pane
+from dari.terminal.panes.shell_integration import kind_of
 from dari.terminal.session_store import (
     SavedPane,
     SavedSession,
@@ -157,12 +159,14 @@ class SessionsApi:
         screen = pane.engine.snapshot() if scrollback else b""
         environment = await self._all.environment(pane)
         current = pane.commands.current
+        # A shell far away is spoken to as well; what leads there is a program of its own, such as ssh.
+        is_shell = pane.kind is not None and kind_of(pane.argv[0]) is not None
         return SavedPane(
             id=pane.id,
             name=pane.name,
             cwd=pane.cwd(),
-            argv=() if pane.kind is not None else pane.argv,
-            shell=pane.argv[0] if pane.kind is not None else "",
+            argv=() if is_shell else pane.argv,
+            shell=pane.argv[0] if is_shell else "",
             env=environment,
             command=current.command if current is not None else "",
             screen=screen,
@@ -182,12 +186,19 @@ class SessionsApi:
                 f"{open_now} panes are open and the session has {len(held)}, more than max_panes",
                 "close some, restore with replace=true, or raise max_panes in crux.toml",
             )
-        intended = [
-            PendingText(text, saved.cwd or os.path.expanduser("~"))
-            for saved in session.panes
-            for text in (shlex.join(saved.argv), saved.command if commands else "")
-        ]
-        check_all(self._all.guard, intended, approved)
+        guard = self._all.guard
+        needs: list[NeedsApproval] = []
+        for saved in session.panes:
+            place = saved.cwd or os.path.expanduser("~")
+            opening = partial(guard.check_opening, shlex.join(saved.argv), env=_variables(saved), shell=saved.shell)
+            for check in (opening, partial(guard.check, saved.command if commands else "")):
+                try:
+                    check(place)
+                except NeedsApproval as need:
+                    needs.append(need)
+        message = "\n".join(dict.fromkeys(need.message for need in needs))
+        if needs and approved != message:
+            raise NeedsApproval(message, next((need.hint for need in needs if need.hint), ""))
 
     async def _restore_window(self, window: SavedWindow, session: SavedSession, names: dict[str, str]) -> None:
         windows = self._all.windows
@@ -225,7 +236,7 @@ class SessionsApi:
             command=saved.argv,
             shell=saved.shell,
             name=saved.name,
-            env=saved.env,
+            env=_variables(saved),
             engine=engine,
             pane_id="" if saved.id in self._all.panes else saved.id,
         )
@@ -234,6 +245,11 @@ class SessionsApi:
         pane = self._all.find(names[saved.id])
         if pane.kind is not None and await pane.commands.ready(PROMPT_S):
             await pane.execute(saved.command, 0.0)
+
+
+def _variables(saved: SavedPane) -> dict[str, str]:
+    """Those that a pane may be opened with; older files hold functions of bash, too."""
+    return {name: value for name, value in saved.env.items() if is_variable(name)}
 
 
 def _calm(engine: Engine) -> None:
