@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from dari.core.context import LEVELS, Context
+from dari.core.context import LEVELS, Context, LoggingMessage
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
@@ -124,3 +125,12 @@ async def test_a_record_carries_its_data_and_its_logger() -> None:
     rig = await ready()
     (first, _) = await until_reply(rig, call("demo_count", to=1))
     assert first["params"] == {"level": "info", "data": {"number": 1}, "logger": "demo"}
+
+
+async def test_secrets_in_a_record_are_hidden_in_a_call_and_outside_of_one() -> None:
+    rig = logging_rig()
+    await rig.agree()
+    await rig.ask(request("logging/setLevel", level="debug"))
+    rig.server.log_to_sessions(LoggingMessage("info", {"Authorization": "Bearer ghp_" + "a1B2" * 9}, "other"))
+    told = await rig.next()
+    assert told["method"] == "notifications/message" and "ghp_" not in json.dumps(told)

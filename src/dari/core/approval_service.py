@@ -128,7 +128,7 @@ class ApprovalService:
                 given = encode_any(arguments)
                 pid = call.asker_pid
                 audit.hold(server, tool, who=who, session=session, arguments=given, error=need.message, pid=pid)
-                audit.flush(FLUSH_S)
+                await asyncio.to_thread(audit.flush, FLUSH_S)
             await asyncio.to_thread(AGENT_HOSTS.look)  # an agent may end its server before it tries to approve this
             raise
 
@@ -137,7 +137,7 @@ class ApprovalService:
         """Record that another daemon refused what only a person may do."""
         if (audit := self._audit()) is not None:
             audit.refuse(principal, pid=pid, reason=reason, method=method, daemon=daemon, reported_by_pid=_asker_pid())
-            audit.flush(FLUSH_S)
+            await asyncio.to_thread(audit.flush, FLUSH_S)
         return True
 
     @expose("approvals.end_sessions", CONTROL)

@@ -40,6 +40,7 @@ from dari.rpc.codec import (
     notification_message,
     result_message,
 )
+from dari.text.redact import redact_secrets
 
 _log = logging.getLogger("dari.mcp")
 
@@ -198,7 +199,7 @@ class Server:
             if not session.has_asked_for_logs or session.standing is None:
                 continue
             if LEVELS.index(record.level) >= LEVELS.index(session.log_level):
-                message = message or notification_message("notifications/message", record)
+                message = message or notification_message("notifications/message", redact_secrets(record))
                 session.standing.emit(message)
 
     def end_listening(self, *transports: str) -> None:

@@ -77,7 +77,7 @@ class RecordWriter:
         """Records that found the queue full (counted by callers), and those a record tells of (by the thread)."""
         self._stopping = False
         self._done = threading.Condition()
-        self._asked = self._answered = 0
+        self._asked = self._answered = self._refused = 0
         self._thread: threading.Thread | None = None
 
     @property
@@ -144,13 +144,14 @@ class RecordWriter:
         )
 
     def flush(self, timeout_s: float = 10.0) -> bool:
-        """Wait until all that was recorded before is on disk; False when time is over."""
+        """Wait until all that was recorded before is on disk; False when that fails, or time is over."""
         with self._done:
             self._asked += 1
             ticket = self._asked
             self._hurry.set()
             self._start()
-            return self._done.wait_for(lambda: self._answered >= ticket, timeout_s)
+            self._done.wait_for(lambda: max(self._answered, self._refused) >= ticket, timeout_s)
+            return self._answered >= ticket
 
     def close(self) -> None:
         """Write what is left."""
@@ -179,6 +180,9 @@ class RecordWriter:
                 self._write_batch(asked > self._answered or is_last)
             except (OSError, ValueError, DariError) as error:
                 self._fail(error)
+                with self._done:
+                    self._refused = asked
+                    self._done.notify_all()
                 if is_last:
                     return
                 self._hurry.wait(self._retry_s)
