@@ -16,6 +16,10 @@ CitationKind = Literal["line", "page", "region", "caption", "time", "code"]
 SearchMode = Literal["lexical", "vector", "hybrid"]
 ScoreKind = Literal["bm25", "cosine", "convex", "rrf"]
 
+LINE_MEDIA: frozenset[Media] = frozenset(("markdown", "text", "code"))
+"""Media whose text is the file's, line by line: the n-th line of a passage is the n-th line of the file from where it
+begins. The others have only what their parser made of them: blocks put together, wrapped lines joined."""
+
 
 class Block(Struct, frozen=True, array_like=True):
     """One element of a document. Lines count from 1; 0 says that the format has no lines, or no pages."""

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dari.knowledge.config import Settings
-from dari.knowledge.document import Block
+from dari.knowledge.document import LINE_MEDIA, Block
 from dari.knowledge.errors import ChunkNotFound, DocNotFound, InvalidArgument, SpanNotSupported
 from dari.knowledge.ids import read_citation
 from dari.knowledge.paths import EXTERNAL
@@ -19,8 +19,6 @@ from dari.knowledge.wire.objects import ChunkInspectionV1, DocInspectionV1, DocL
 
 BYTES_PER_TOKEN = 3
 """How the chunker counts, too."""
-_LINE_MEDIA = ("markdown", "text", "code")
-"""Media whose file is the text: the others have only what their parser made of it."""
 
 
 class Passages:
@@ -83,7 +81,7 @@ class Passages:
     def fetch_span(self, id_or_path: str, start: int, end: int | None, max_tokens: int | None) -> FetchResultV1:
         """Lines, both ends included. `effective_end` is the last one that is there and fits."""
         document = self._document(id_or_path)
-        if document.media not in _LINE_MEDIA:
+        if document.media not in LINE_MEDIA:
             raise SpanNotSupported(
                 f"{document.path} is {document.media}, which has no lines",
                 f"kebab fetch doc {document.path}",
@@ -141,7 +139,7 @@ class Passages:
 
     def _text_of(self, document: DocumentRecord) -> str:
         """The file as it was indexed; where it is gone or has changed, what its parser made of it."""
-        if document.media in _LINE_MEDIA:
+        if document.media in LINE_MEDIA:
             data = self._bytes_of(document)
             if data is not None:
                 from dari.knowledge.parse.encoding import decode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from dari.errors import Unavailable
 from dari.knowledge.ask.asker import Asker, AskEvents, AskRequest
 from dari.knowledge.ask.prompt import ChatMessage
+from dari.knowledge.chunk.chunker import chunk_document
 from dari.knowledge.config import AskSettings, LlmSettings
 from dari.knowledge.errors import InvalidArgument
+from dari.knowledge.parse.dispatch import parse_bytes
 from dari.knowledge.render import Renderer
+from dari.knowledge.store.records import DocumentRecord
 from dari.knowledge.wire.objects import AnswerV1
 from tests.support.knowledge_corpus import Corpus, corpus_of
 
@@ -63,6 +67,57 @@ def test_an_answer_is_made_of_cited_sentences(corpus: Corpus) -> None:
     assert answer.answer.startswith("The ferry to Skarholm takes fifty minutes. [#1]")
     assert answer.citations[0].citation.uri == "ferry.md#L1"
     assert answer.model.provider == "extractive"
+
+
+HOURS_PAGE = b"""<html><body>
+<h2>Opening hours</h2>
+<p>The museum opens at nine in the
+morning. The cafe closes at five.</p>
+</body></html>"""
+HOURS_NOTE = b"""# Opening hours
+
+The museum opens at nine in the
+morning. The cafe closes at five.
+"""
+
+
+def _hours_letter() -> bytes:
+    import docx
+
+    letter, file = docx.Document(), BytesIO()
+    letter.add_heading("Opening hours", 2)
+    for paragraph in ("The museum opens at nine in the morning.", "", "", "The cafe closes at five."):
+        letter.add_paragraph(paragraph)
+    letter.save(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "first", "second"),
+    [
+        ("hours.html", HOURS_PAGE, "L2-L4", "L2-L4"),
+        ("hours.docx", _hours_letter(), "L1-L5", "L1-L5"),
+        ("hours.md", HOURS_NOTE, "L3-L4", "L4"),
+        ("hours.txt", HOURS_NOTE, "L3-L4", "L4"),
+    ],
+)
+def test_a_sentence_is_cited_by_its_own_lines_only_where_the_text_is_the_lines_of_the_file(
+    tmp_path: Path, name: str, data: bytes, first: str, second: str
+) -> None:
+    corpus = Corpus(tmp_path)
+    _put_file(corpus, name, data)
+    for question, fragment in (("When does the museum open?", first), ("When does the cafe close?", second)):
+        found = _ask(corpus, question).citations[0]
+        assert found.citation.uri == f"{name}#{fragment}", found.quote
+
+
+def _put_file(corpus: Corpus, name: str, data: bytes) -> None:
+    """As indexing does it: parsed and cut into chunks."""
+    parsed = parse_bytes(data, name)
+    record = DocumentRecord(doc_id="d1", path=name, asset_id="a1", media=parsed.media, title=parsed.title)
+    with corpus.store.write() as transaction:
+        transaction.put_document(record, chunk_document("d1", parsed))
+    corpus.commit()
 
 
 def test_headings_and_lines_of_code_give_way_to_sentences(tmp_path: Path) -> None:

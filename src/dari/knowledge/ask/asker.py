@@ -268,7 +268,7 @@ class _Work:
         lines, citations = [], []
         for one in chosen:
             sentence, hit = one.sentence, hits[one.sentence.hit]
-            location = narrow(hit.chunk.location, hit.chunk.text, sentence.start, sentence.end)
+            location = narrow(hit, sentence.start, sentence.end)
             key = (hit.chunk.chunk_id, location)
             if key not in numbers:
                 numbers[key] = len(numbers) + 1

@@ -17,7 +17,7 @@ from dari.knowledge.ask.instructions import instruction_spans
 from dari.knowledge.ask.nearness import is_latin
 from dari.knowledge.ask.verify import without_markers
 from dari.knowledge.chunk import sentence_spans
-from dari.knowledge.document import Location
+from dari.knowledge.document import LINE_MEDIA, Location
 from dari.knowledge.parse.lines import has_words
 from dari.knowledge.search.coverage import QuestionWords, terms_in
 from dari.knowledge.search.request import Hit
@@ -135,9 +135,10 @@ def _is_english(sentence: Sentence, hits: Sequence[Hit]) -> bool:
     return hits[sentence.hit].document.lang in ("en", "und", "") and is_latin(sentence.text)
 
 
-def narrow(location: Location, text: str, start: int, end: int) -> Location:
-    """The lines of one span of a chunk's text, where the chunk's lines and its text agree; else the whole chunk's."""
-    if location.kind not in ("line", "code") or not location.line_start:
+def narrow(hit: Hit, start: int, end: int) -> Location:
+    """The lines of one span of a hit's text where these are lines of the file; else those of the whole chunk."""
+    location, text = hit.chunk.location, hit.chunk.text
+    if hit.document.media not in LINE_MEDIA or not location.line_start:
         return location
     if text.rstrip("\n").count("\n") != location.line_end - location.line_start:
         return location

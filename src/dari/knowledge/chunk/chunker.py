@@ -10,11 +10,11 @@ from dari.knowledge.chunk.policy import ChunkPolicy, chunker_version, token_coun
 from dari.knowledge.chunk.prose import pack_sentences
 from dari.knowledge.chunk.regions import pack_regions
 from dari.knowledge.chunk.sections import Passage, pack_sections
-from dari.knowledge.document import Chunk, Location, ParsedDocument
+from dari.knowledge.document import LINE_MEDIA, Chunk, Location, ParsedDocument
 from dari.knowledge.ids import chunk_id
 
-_DERIVED = frozenset(("html", "office"))
-"""Formats whose text is not the text of their lines."""
+_EXACT_LINE_MEDIA = LINE_MEDIA | {"notebook"}
+"""The lines of a notebook are those of a cell, which is its page."""
 
 
 def chunk_document(doc_id: str, document: ParsedDocument, policy: ChunkPolicy | None = None) -> list[Chunk]:
@@ -57,12 +57,12 @@ def _passages(document: ParsedDocument, policy: ChunkPolicy) -> Iterator[Passage
             else:
                 yield passage
     else:
-        yield from pack_sections(document.blocks, policy, has_exact_lines=document.media not in _DERIVED)
+        yield from pack_sections(document.blocks, policy, has_exact_lines=document.media in _EXACT_LINE_MEDIA)
 
 
 def _lines_of(document: ParsedDocument, passage: Passage, piece: Piece) -> tuple[int, int]:
     """The lines of a part of a passage; of the whole passage where its text is not the lines of the file."""
-    if not passage.line_start or document.media in _DERIVED:
+    if not passage.line_start or document.media not in _EXACT_LINE_MEDIA:
         return passage.line_start, passage.line_end
     return passage.line_start + piece.first_line, passage.line_start + piece.last_line
 
