@@ -73,6 +73,16 @@ async def test_progress_and_log_messages_reach_the_caller(tmp_path: Path) -> Non
     assert [(one.level, one.data, one.logger) for one in logged] == [("warning", "careful", "lab")]
 
 
+async def test_what_a_server_logs_during_a_call_is_not_shown_to_other_clients(tmp_path: Path) -> None:
+    async with Place(tmp_path).upstream() as server:
+        shown: list[LoggingMessage] = []
+        server.logs.subscribe(shown.append)
+        callers = (Caller("a", session="a"), Caller("b", session="b"))
+        await asyncio.gather(*(server.call_tool("log", b"{}", caller) for caller in callers))
+        assert shown == []
+        assert sum("careful" in line.text for line in server.journal.lines(100)) == 2
+
+
 async def test_a_caller_who_leaves_cancels_the_call_on_the_server(tmp_path: Path) -> None:
     place = Place(tmp_path)
     arrived = asyncio.Event()

@@ -414,8 +414,10 @@ class Upstream:
             caller = asking.sole()
             if caller is not None and caller.on_log is not None:
                 caller.on_log(record)
-            else:
+            elif not asking.callers:
                 self.logs.publish(record)
+            else:  # it may speak of somebody's call, and is not for the others
+                self.journal.note_message(record)
 
     async def _roots(self, asking: ServerRequestRouter) -> list[str | Root]:
         """The profile's allowed paths; the client's roots only where the profile says so, since servers trust them."""
