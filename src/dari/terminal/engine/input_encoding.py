@@ -67,13 +67,17 @@ def _escaped(key: Key, text: str) -> bytes:
 
 
 _BEGIN, _END = b"\x1b[200~", b"\x1b[201~"
-# C0 and C1 but for tab, line feed and carriage return: a paste is text, never ESC, ^C or ^D.
-_PASTE_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+PASTE_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""C0 and C1 but for tab, line feed and carriage return: a paste is text, never ESC, ^C or ^D."""
+
+
+def clean_paste(text: str) -> str:
+    """The characters of a text that a paste sends; judge these, and not the text."""
+    safe = PASTE_CONTROLS.sub("", text)
+    return safe.replace("\r\n", "\r").replace("\n", "\r").encode(errors="replace").decode()
 
 
 def encode_paste(text: str, is_bracketed: bool) -> bytes:
     """Line ends become Return, as terminals send them; brackets only where the program asked for them."""
-    safe = _PASTE_CONTROLS.sub("", text)
-    lines = safe.replace("\r\n", "\r").replace("\n", "\r")
-    data = lines.encode(errors="replace")
+    data = clean_paste(text).encode()
     return _BEGIN + data + _END if is_bracketed else data

@@ -306,6 +306,16 @@ class CommandLog:
         self._entered.clear()
         return record
 
+    def withdraw(self, record: CommandRecord) -> None:
+        """It was not typed after all: the log is as it was before `send`."""
+        if self.current is record:
+            self.current = None
+        if record in self.records:
+            self.records.remove(record)
+        self._entered.set()
+        if self.is_ready and not self.is_marked:
+            self._ready.set()
+
     def enter_typed(self, line: str, size: tuple[int, int]) -> None:
         """Somebody enters a line in a shell that does not say when a command begins; or the rest of one."""
         record = self.current
@@ -469,7 +479,8 @@ class CommandLog:
         if self._retry == "giving up" and self.current is not None:
             self._retry, self._code = "typed", None
             self.on_retry(self.current)
-            return
+            if self.current is not None:
+                return
         if self.current is not None and self._code is not None:
             self.finish(self._code)
         self._ready.set()

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from dari.errors import Conflict, InvalidInput
 from dari.terminal.engine.engine import Engine
+from dari.terminal.engine.input_encoding import PASTE_CONTROLS
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
 from dari.terminal.panes.output_router import Replies
 from dari.terminal.panes.prompt_line import PromptLine
@@ -27,6 +28,7 @@ from dari.terminal.panes.prompts import FoundPrompt, find_prompt, waits_for_keys
 from dari.terminal.panes.pty import ProcessInfo, Pty
 from dari.terminal.panes.shell_integration import NUMBER, ShellKind, join_script, quote
 
+MAX_COMMAND_BYTES = 1_000_000
 # The kernel's line editor keeps this much of a line and drops the rest.
 LINE_BYTES = 4000
 FISH_ENTER = b"\x1b[7702~"
@@ -40,7 +42,7 @@ _WORDS = re.compile(
 
 def type_command(command: str, kind: ShellKind, engine: Engine) -> bytes:
     """Return included. Several lines go in as one paste, or as one line where the shell knows no pastes."""
-    text = _checked(command)
+    text = check_command(command)
     has_lines = "\n" in text
     typed = engine.encode_paste(text)
     if kind != "sh" and typed.startswith(b"\x1b[200~"):
@@ -60,15 +62,15 @@ def type_command(command: str, kind: ShellKind, engine: Engine) -> bytes:
 
 def type_whole(command: str, kind: ShellKind, engine: Engine) -> bytes:
     """The same as one whole word for `eval`: the shell says what is wrong with it, and does not wait for more."""
-    text = f"eval {quote(_checked(command), kind)}"
+    text = f"eval {quote(check_command(command), kind)}"
     if "\n" in text and kind != "fish" and not engine.encode_paste(text).startswith(b"\x1b[200~"):
-        text = as_one_line(_checked(command))
+        text = as_one_line(check_command(command))
     return engine.encode_paste(text) + b"\r"
 
 
 def type_marked(command: str, nonce: str, engine: Engine) -> bytes:
     """Between two marks, for a POSIX shell of which nothing is known; one line, for it may not know pastes."""
-    text = _checked(command)
+    text = check_command(command)
     run = as_one_line(text) if "\n" in text else f"eval {quote(text, 'sh')}"
     begin = f"printf '\\033]{NUMBER};{nonce};C;0\\007'"
     typed = engine.encode_paste(f" {begin}; {run}; {_end_mark(nonce)}")
@@ -91,10 +93,19 @@ def _end_mark(nonce: str) -> str:
     return f'printf \'\\033]{NUMBER};{nonce};D;1;%s;%s\\007\' "$?" "$PWD"'
 
 
-def _checked(command: str) -> str:
+def check_command(command: str) -> str:
+    """The lines that are typed; InvalidInput when they cannot be, so that nothing is left out of a judged command."""
     text = command.strip("\n").replace("\r\n", "\n")
-    if "\0" in text:
-        raise InvalidInput("a command cannot hold a NUL character", "take it out")
+    if control := PASTE_CONTROLS.search(text):
+        raise InvalidInput(
+            f"a command cannot hold the control character {control[0]!r}",
+            r"take it out, or write it as an escape, such as $'\x1b'; crux_send_keys presses keys",
+        )
+    size_bytes = len(text.encode(errors="replace"))
+    if size_bytes > MAX_COMMAND_BYTES:
+        raise InvalidInput(
+            f"a command may have at most {MAX_COMMAND_BYTES} bytes, got {size_bytes}", "put it in a file and run that"
+        )
     return text
 
 
@@ -176,9 +187,19 @@ class Execution:
                 self._replies.has_answered_command, clearing = False, self._line.emptying
             record = log.send(command, log.cwd or cwd(), size)
             record.has_begun = log.kind == "sh" and not self._pty.has_echo  # no line of its own comes before its output
-            self._typed_s = asyncio.get_running_loop().time()
-            self._put(clearing + typed, is_command=True)
+            self._type(clearing + typed, record)
             return record
+
+    def _type(self, data: bytes, record: CommandRecord) -> None:
+        """What is refused here was never typed: the pane takes the next command."""
+        typed_s, self._typed_s = self._typed_s, asyncio.get_running_loop().time()
+        try:
+            self._put(data, is_command=True)
+        except BaseException:
+            self._typed_s = typed_s
+            self._line.is_begun = True  # what stands on the line was not taken off it
+            self._log.withdraw(record)
+            raise
 
     async def result(self, record: CommandRecord, timeout_s: float) -> CommandResult:
         """Of a command that was typed; "running" when the time is over, or when it is a shell that waits itself."""
@@ -278,7 +299,10 @@ class Execution:
 
     def _retry(self, record: CommandRecord) -> None:
         assert self._log.kind is not None
-        self._put(type_whole(record.command, self._log.kind, self._engine), is_command=True, is_again=True)
+        try:
+            self._put(type_whole(record.command, self._log.kind, self._engine), is_command=True, is_again=True)
+        except (Conflict, InvalidInput):  # quoted, it is too long: its line was given up, and nothing runs
+            self._log.finish(None, "idle")
 
     # At a prompt that no shell reports
 
@@ -326,9 +350,9 @@ class Execution:
         """The prompt is back."""
         waited_s = asyncio.get_running_loop().time() - self._typed_s
         if record.has_begun and self._nonce:
-            nonce, self._nonce = self._nonce, ""
             record.cut_prompt()
-            self._put(type_end_mark(nonce), is_command=True)
+            self._put(type_end_mark(self._nonce), is_command=True)
+            self._nonce = ""
         elif waited_s >= BEGIN_S:
             record.cut_prompt()
             self._log.finish(None, "idle")
@@ -338,13 +362,16 @@ class Execution:
         log = self._log
         self._nonce = secrets.token_hex(16)
         if found.way == "idle":
-            typed = self._engine.encode_paste(command.strip("\n")) + b"\r"
+            typed = self._engine.encode_paste(check_command(command)) + b"\r"
         else:
             typed = type_marked(command, self._nonce, self._engine)
         log.mark_next(self._nonce)
         record = log.send(command, cwd, size)
-        self._typed_s = asyncio.get_running_loop().time()
-        self._put(self._line.emptying + typed, is_command=True)
+        try:
+            self._type(self._line.emptying + typed, record)
+        except BaseException:
+            log.drop_mark()
+            raise
         return record
 
     async def _join(self, found: FoundPrompt) -> bool:
@@ -356,7 +383,11 @@ class Execution:
                 log.current.cut_prompt()
             log.join(nonce, found.kind, found.pid)
             word = "source" if found.kind == "fish" else "."
-            self._put(self._line.emptying + f" {word} {quote(path, found.kind)}\r".encode(), is_command=True)
+            try:
+                self._put(self._line.emptying + f" {word} {quote(path, found.kind)}\r".encode(), is_command=True)
+            except BaseException:
+                log.unjoin()
+                raise
             if await log.ready(JOIN_S):
                 return True
         log.unjoin()

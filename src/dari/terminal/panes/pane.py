@@ -24,8 +24,9 @@ from dari.terminal.panes.expect import ExpectResult, OutputExpect
 from dari.terminal.panes.output_router import OutputRouter, Replies
 from dari.terminal.panes.prompt_line import KernelLines, PromptLine
 from dari.terminal.panes.prompts import reads_terminal
-from dari.terminal.panes.pty import ProcessInfo, Pty, describe, directory_of
+from dari.terminal.panes.pty import MAX_QUEUED_BYTES, ProcessInfo, Pty, describe, directory_of
 from dari.terminal.panes.shell_integration import Launch, ShellKind, plan_launch
+from dari.terminal.typed_input import from_keys, from_paste, from_text
 
 if TYPE_CHECKING:
     from dari.sandbox.builder import SandboxedCommand
@@ -276,8 +277,9 @@ class Pane:
 
     # Input
 
-    async def write(self, data: bytes) -> None:
-        """Bytes as if typed; returns when the kernel has taken them.
+    async def write(self, data: bytes, admit: Callable[[], None] = lambda: None) -> None:
+        """Bytes as if typed; returns when the kernel has taken them. `admit` is called at the moment when they go out,
+        once nothing else can refuse them; it may raise to do so.
 
         Right after `execute` they are for its command: the shell must have begun it, for what comes while the shell
         still edits the line reaches the command without a line end.
@@ -294,18 +296,17 @@ class Pane:
                     if not self._would_lose_end(data):
                         break
                     await asyncio.sleep(0.001)
-                self._put(data)
+                self._put(data, admit=admit)
         else:
-            self._put(data)
+            self._put(data, admit=admit)
         await self._pty.drain()
 
     async def send_text(self, text: str, *, paste: bool = False) -> None:
         """Text at the cursor: as a paste, which no program takes for keys, or as typed characters."""
-        data = self.engine.encode_paste(text) if paste else text.replace("\r\n", "\r").replace("\n", "\r").encode()
-        await self.write(data)
+        await self.write((from_paste(text, self.engine) if paste else from_text(text)).data)
 
     async def send_keys(self, keys: Sequence[Key]) -> None:
-        await self.write(b"".join(map(self.engine.encode_key, keys)))
+        await self.write(from_keys(keys, self.engine).data)
 
     def _would_lose_end(self, data: bytes) -> bool:
         """A ^D between two lines of a REPL: the kernel takes it for an end of input that nobody reads, and gives the
@@ -316,13 +317,23 @@ class Pane:
         is_read_by_shell = self.commands.zone == "running" and group == self.commands.shell_pid
         return not is_read_by_shell
 
-    def _put(self, data: bytes, *, is_command: bool = False, is_again: bool = False) -> None:
+    def _put(
+        self,
+        data: bytes,
+        *,
+        is_command: bool = False,
+        is_again: bool = False,
+        admit: Callable[[], None] = lambda: None,
+    ) -> None:
         if not is_again:  # what was admitted is typed in another form, and not by its caller
             self.admit_input()
             if is_command and self.commands.current is not None:
                 self.commands.current.typists = self.commands.typists()[-1:]
-        if not self.is_alive:
+        if not self.is_alive or not self._pty.is_open:
             raise Conflict(f"the program of pane {self.id} has ended ({self.exit_code})", _REOPEN)
+        self._check_room(len(data))
+        admit()
+        # From here on nothing is refused: what is remembered as typed is sent.
         if self._line.typed(data, self.commands.zone, is_command=is_command):
             self.commands.expect(ANSWER_S)
         if self.kind == "sh" and not self.is_asking_secret:
@@ -334,6 +345,15 @@ class Pane:
         if not self._pty.is_canonical:
             self._editor_group = self._pty.foreground_group
         self._pty.send(data)
+
+    def _check_room(self, size_bytes: int) -> None:
+        queued = self._pty.queued
+        if queued + size_bytes > MAX_QUEUED_BYTES:
+            raise Conflict(
+                f"at most {MAX_QUEUED_BYTES} bytes of input may wait for a program, got {size_bytes}"
+                + (f", and {queued} wait already" if queued else ""),
+                "send less at a time, wait for the program, or interrupt it",
+            )
 
     def _expect_echo(self, data: bytes) -> None:
         self._pty.read_now()  # output from before the typing is not its echo
