@@ -12,12 +12,11 @@ import re
 import shlex
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dari.errors import Denied, InvalidInput, NeedsApproval, NotFound
-from dari.terminal.engine.keys import Key
+from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
 from dari.terminal.out_of_band import KEY
 from dari.terminal.panes import events
 from dari.terminal.panes.pane import Pane
@@ -25,6 +24,7 @@ from dari.terminal.panes.shell_integration import find_shell, kind_of
 from dari.terminal.policy.ast import Dialect
 from dari.terminal.policy.line_buffer import LineBuffer
 from dari.terminal.policy.policy import Policy, Verdict
+from dari.terminal.typed_input import TypedInput
 from dari.text.sanitize import escape_hidden
 
 SHOWN_CHARS = 2000
@@ -49,7 +49,6 @@ _MOVES = re.compile(r"^(\x1b(\[[\d;]*[A-Za-z~]|O[A-Za-z])?)+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # accept-and-hold of zsh; the editor on the line of fish. The ESC stays, which makes the line uncertain.
 _TAKES = {"zsh": ("\x1ba", "\x1bA"), "fish": ("\x1be", "\x1bv", "\x1b[7702~")}
-_CONTROLS = {"tab": "\t", "space": " ", "backspace": "\x7f"}
 
 
 class PolicyEnforcer:
@@ -132,14 +131,19 @@ class PaneInputPolicy:
         self._entered_at = 0.0
         self._key_reader = 0
         """The program that was last seen reading keys itself."""
+        self._changes = 0
         self._stop = pane.events.subscribe(self._hear)
 
-    def enter(self, text: str, approved: str = "") -> None:
-        """Call before `text` is sent; nothing may be awaited between the check and the note of two senders."""
-        self.check(text, approved)
-        self.note(text)
+    def admit(self, inputs: Sequence[TypedInput], approved: str = "") -> AdmittedInput:
+        """Judge all of it before any of it is sent; what is returned sends it."""
+        return AdmittedInput(self, self._pane, inputs, approved)
 
-    def check(self, text: str, approved: str = "") -> None:
+    @property
+    def state(self) -> tuple[int, str]:
+        """The same as before when nothing was typed meanwhile and the same kind of program reads."""
+        return self._changes, self._reader()
+
+    def check(self, text: str, approved: str = "", *, is_exact: bool = True) -> None:
         pane = self._pane
         if OWN_KEY in self._tail + text:
             raise InvalidInput("this key is reserved for the terminal itself", "run a command instead")
@@ -148,7 +152,7 @@ class PaneInputPolicy:
             return
         reader = self._reader()
         if reader == "shell":
-            is_certain = entry.is_certain and not (self._ahead and _edits(self._last))
+            is_certain = is_exact and entry.is_certain and not (self._ahead and _edits(self._last))
             doubt = "" if is_certain else "editing keys were used, so the line may hold something else"
             self._guard.check(entry.text, pane.cwd(), pane.kind or "bash", approved, doubt)
             self._guard.check_danger(self._rests(entry.text, 0), pane.cwd(), approved)
@@ -164,12 +168,16 @@ class PaneInputPolicy:
                 lines += [*self._rests(entry.text, 1), *(entered if is_ending else entered[1:])]
             self._guard.check_danger(lines, pane.cwd(), approved)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, is_exact: bool = True) -> None:
+        """Remember what was sent: call it at the moment when it is, as `admit` of `Pane.write`."""
+        self._changes += 1
         entering = self._entering(text)
         self._tail = (self._tail + text)[1 - len(OWN_KEY) :]
         if self._reader() != "keys":
             if self._line.add(entering) is not None:
                 self._ahead = ""
+            if not is_exact:
+                self._line.doubt()
         else:
             # The program takes it, or leaves the end of it.
             self._line.clear()
@@ -231,31 +239,60 @@ class PaneInputPolicy:
     def _hear(self, event: events.PaneEvent) -> None:
         # Not when a command begins or ends: what was typed ahead of that moment is what the shell has next.
         if isinstance(event, events.LineReplaced):
+            self._changes += 1
             self._line.clear()
             self._ahead = ""
+
+
+class AdmittedInput:
+    """Input that was judged as a whole and is sent piece by piece.
+
+    Each piece is noted when its bytes go out and not before: one that is refused, or that another sender comes before,
+    changes nothing. When somebody else typed meanwhile, or another program reads, the rest is judged again.
+    """
+
+    def __init__(self, policy: PaneInputPolicy, pane: Pane, inputs: Sequence[TypedInput], approved: str) -> None:
+        self._policy = policy
+        self._pane = pane
+        self._rest = list(inputs)
+        self._approved = approved
+        self._has_begun = False
+        self._check()
+        self._state = policy.state
+
+    async def send(self, count: int | None = None) -> None:
+        """Send so many of the inputs, or all that are left."""
+        for each in self._rest[:count]:
+            await self._pane.write(each.data, self._go_out)
+
+    def _check(self) -> None:
+        text = "".join(each.text for each in self._rest)
+        self._policy.check(text, self._approved, is_exact=all(each.is_exact for each in self._rest))
+
+    def _go_out(self) -> None:
+        if self._policy.state != self._state:
+            self._check_again()
+        each = self._rest.pop(0)
+        self._policy.note(each.text, is_exact=each.is_exact)
+        self._has_begun = True
+        self._state = self._policy.state
+
+    def _check_again(self) -> None:
+        try:
+            self._check()
+        except NeedsApproval as need:
+            if not self._has_begun:
+                raise
+            # An approval repeats the call, and would type the first part twice.
+            raise Conflict(
+                f"pane {self._pane.id} changed while this was typed, and the rest of it was not sent: {need.message}",
+                "look at the screen, and clear the line with C-c",
+            ) from None
 
 
 def _edits(ahead: str) -> bool:
     """Whether keys follow the first one that may have ended a program; those before it moved something there."""
     return re.search(r"[\x00-\x1f\x7f]", _MOVES.sub("", ahead)[1:]) is not None
-
-
-def text_of_keys(keys: Iterable[Key]) -> str:
-    """Keys as the characters that they send, as far as a shell's line is concerned; ESC for what edits it."""
-    return "".join(map(_character, keys))
-
-
-def _character(key: Key) -> str:
-    if key.name in ("enter", "kp_enter"):
-        return "\x1b\r" if key.alt or key.ctrl else "\r"
-    if key.alt:
-        return "\x1b" + key.name if key.is_character else "\x1b"
-    if key.ctrl:
-        code = ord(key.name.upper()) ^ 64 if len(key.name) == 1 and key.name.isascii() else 27
-        return chr(code) if code < 32 else "\x1b"
-    if key.is_character:
-        return key.name.upper() if key.shift else key.name
-    return _CONTROLS.get(key.name, "\x1b")
 
 
 def _is_usual(shell: str) -> bool:

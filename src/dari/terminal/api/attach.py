@@ -142,8 +142,8 @@ class AttachApi:
         if found.scrolled.pop(pane.id, 0):
             found.changed.set()
         if pane.is_alive:
-            await pane.write(raw)
-            self._all.input_guard(pane).note(raw.decode(errors="replace"))
+            typed = self._all.input_guard(pane)
+            await pane.write(raw, lambda: typed.note(raw.decode(errors="replace")))
         else:
             await self._all.close(pane.id, force=True)
         return Success()

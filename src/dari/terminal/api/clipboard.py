@@ -21,6 +21,7 @@ from dari.terminal.engine.keys import parse_keys
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged
 from dari.terminal.panes import events
 from dari.terminal.panes.pane import Pane
+from dari.terminal.typed_input import from_keys, from_paste
 
 Kind = Literal["text", "lines", "json", "url", "files", "html", "rtf", "image", "binary"]
 Form = Literal["auto", "plain", "json", "compact", "shell", "url", "markdown"]
@@ -279,10 +280,10 @@ class ClipboardApi:
                 "bracketed paste: each line would be entered",
                 "use form 'shell' or 'compact' for one line, or allow_lines=true",
             )
-        self._all.input_guard(pane).enter(shaped.text + "\n" if enter else shaped.text, approved_message())
-        await pane.send_text(shaped.text, paste=True)
+        inputs = [from_paste(shaped.text, pane.engine)]
         if enter:
-            await pane.send_keys(parse_keys("Enter"))
+            inputs.append(from_keys(parse_keys("Enter"), pane.engine))
+        await self._all.input_guard(pane).admit(inputs, approved_message()).send()
         if text:
             self._keep(clip)
         return PasteResult(

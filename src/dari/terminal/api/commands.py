@@ -13,12 +13,12 @@ from dari.errors import Conflict, InvalidInput, NotFound, TimedOut
 from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.screen import Scrollback, last_lines
 from dari.terminal.engine.keys import parse_keys, type_text
-from dari.terminal.input_policy import text_of_keys
 from dari.terminal.limits import DEFAULT_WAIT_S, check_wait
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.commands import CommandRecord, CommandResult
-from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.execution import PROMPT_S, check_command
 from dari.terminal.panes.pane import Pane
+from dari.terminal.typed_input import from_keys, from_paste, from_text
 
 SHOWN_LINES = 20
 
@@ -71,6 +71,7 @@ class CommandsApi:
     @approvable
     async def execute(self, command: str, pane_id: str = "", timeout_s: float | None = None) -> ExecuteResult:
         """Run a command at the prompt of a shell; after the time it goes on, with status "running"."""
+        check_command(command)
         pane = await self._all.find_or_open(pane_id)
         self._all.guard.check(command, pane.cwd(), pane.kind or "bash", approved_message())
         if pane.kind is not None and pane.commands.zone == "unknown":
@@ -106,11 +107,12 @@ class CommandsApi:
     async def send_text(self, text: str, pane_id: str = "", paste: bool = False, enter: bool = False) -> InputResult:
         """Text at the cursor; a line end in it is Enter, unless it is pasted into a program that knows pastes."""
         pane = await self._all.find_or_open(pane_id)
-        self._all.input_guard(pane).enter(text + "\n" if enter else text, approved_message())
-        mark = pane.mark_input()
-        await pane.send_text(text, paste=paste)
+        inputs = [from_paste(text, pane.engine) if paste else from_text(text)]
         if enter:
-            await pane.send_keys(parse_keys("Enter"))
+            inputs.append(from_keys(parse_keys("Enter"), pane.engine))
+        admitted = self._all.input_guard(pane).admit(inputs, approved_message())
+        mark = pane.mark_input()
+        await admitted.send()
         return InputResult(mark=mark)
 
     @expose("crux:pane/send-keys", "control")
@@ -121,9 +123,9 @@ class CommandsApi:
         if not pressed:
             raise InvalidInput("no key was named", "name one, such as Enter or C-c")
         pane = await self._all.find_or_open(pane_id)
-        self._all.input_guard(pane).enter(text_of_keys(pressed), approved_message())
+        admitted = self._all.input_guard(pane).admit([from_keys(pressed, pane.engine)], approved_message())
         mark = pane.mark_input()
-        await pane.send_keys(pressed)
+        await admitted.send()
         return InputResult(mark=mark)
 
     @expose("crux:pane/write", "admin")
@@ -131,8 +133,8 @@ class CommandsApi:
         """Bytes (base64) as a person types them; nothing is judged, so agents' tokens do not have this scope."""
         pane = self._all.find(pane_id)
         raw = b64decode(data, validate=True)
-        self._all.input_guard(pane).note(raw.decode(errors="replace"))
-        await pane.write(raw)
+        typed = self._all.input_guard(pane)
+        await pane.write(raw, lambda: typed.note(raw.decode(errors="replace")))
         return Success()
 
     @expose("crux:pane/wait-for", "read", ends_with_caller=True)
@@ -208,6 +210,7 @@ def _executed(pane: Pane, result: CommandResult) -> ExecuteResult:
 
 async def start_command(multiplexer: Multiplexer, pane: Pane, command: str, approved: str = "") -> CommandRecord:
     """Judge the command where the pane is now and start it; a shell that has just been opened is waited for."""
+    check_command(command)
     multiplexer.guard.check(command, pane.cwd(), pane.kind or "bash", approved)
     if pane.kind is not None and pane.commands.zone != "running":
         await pane.commands.ready(PROMPT_S)

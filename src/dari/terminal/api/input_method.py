@@ -12,9 +12,9 @@ from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.engine.keys import Key
 from dari.terminal.input_methods.japanese import Script
 from dari.terminal.input_methods.plan import Language, Mode, type_with_ime
-from dari.terminal.input_policy import text_of_keys
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
+from dari.terminal.typed_input import from_keys, from_text
 
 ECHO_S = 2.0
 MAX_ECHO_S = 60.0
@@ -62,15 +62,13 @@ class InputMethodApi:
         plan = await asyncio.to_thread(type_with_ime, text, language, mode, script=script, shows_preedit=preedit)
         pane = self._all.find(pane_id)
         writes: list[str | Key] = [*plan.writes, Key("enter")] if enter else list(plan.writes)
-        sent = "".join(write if isinstance(write, str) else text_of_keys([write]) for write in writes)
-        self._all.input_guard(pane).enter(sent, approved_message())
+        inputs = [from_text(write) if isinstance(write, str) else from_keys([write], pane.engine) for write in writes]
+        admitted = self._all.input_guard(pane).admit(inputs, approved_message())
         awaited = _awaited(list(plan.writes))
         before = _count(pane, awaited)
-        for write in writes[: len(plan.writes)]:
-            await _send(pane, write)
+        await admitted.send(len(plan.writes))
         is_echoed = bool(awaited) and await _echoed(pane, awaited, before, timeout_s)
-        for write in writes[len(plan.writes) :]:
-            await _send(pane, write)
+        await admitted.send()
         return InputMethodResult(
             success=True,
             pane_id=pane.id,
@@ -80,10 +78,6 @@ class InputMethodApi:
             is_echoed=is_echoed,
             preedits=list(plan.preedits),
         )
-
-
-async def _send(pane: Pane, write: str | Key) -> None:
-    await (pane.write(write.encode()) if isinstance(write, str) else pane.send_keys([write]))
 
 
 def _awaited(writes: list[str | Key]) -> str:

@@ -14,6 +14,7 @@ MAX_SHOWN_BYTES = 256 * 1024
 RECENT_CHARS = 2000
 MAX_AHEAD_CHARS = 16 * 1024
 _PASTED = re.compile(rb"\x1b\[200~.*?\x1b\[201~", re.DOTALL)
+_PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _ENTER = (b"\r", b"\n")
 _EDITS = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -41,6 +42,8 @@ class PromptLine:
         self.is_begun = False
         """Somebody else than `execute` typed on it, and has not yet entered it."""
         self.is_interrupted = False
+        self._is_pasting = False
+        """Somebody typed the mark of a paste's beginning, and not that of its end."""
 
     @property
     def _ends(self) -> tuple[bytes, ...]:
@@ -51,6 +54,8 @@ class PromptLine:
         """Whether the shell has something to say about it: somebody pressed Enter or ^C at the prompt."""
         is_first, recent = zone == "input" and not self.is_echoing, self._recent
         self._recent = (recent + data.decode(errors="replace"))[-RECENT_CHARS:]
+        begin, end = self._recent.rfind(_PASTE_BEGIN), self._recent.rfind(_PASTE_END)
+        self._is_pasting = begin > end or (self._is_pasting and begin == end)
         self.has_lines_ahead = self.has_lines_ahead or (not is_command and any(end in data for end in _ENTER))
         # sh does not say when a command begins, and what the kernel has of a line outlasts its next prompt.
         if not is_command and (zone != "input" or self._kind() == "sh"):  # a program may leave it to the shell
@@ -96,7 +101,9 @@ class PromptLine:
 
     @property
     def emptying(self) -> bytes:
-        return b"\x15" if self._kind() == "sh" else b"\x05\x15"
+        """The first key may be taken for the rest of another one: C-v C-u is a letter, C-x C-e opens an editor."""
+        end = _PASTE_END.encode() if self._is_pasting else b""
+        return end + (b"\x15\x15" if self._kind() == "sh" else b"\x15\x05\x15")
 
     @property
     def data(self) -> bytes:

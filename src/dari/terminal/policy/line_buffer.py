@@ -13,8 +13,12 @@ _LONGEST_CHARS = 64 * 1024
 _EDITORS = ("\x18\x05",)
 """Keys that open an editor on the line and run what is saved there: C-x C-e."""
 _ERASES = ("\x7f", "\x08")
+_QUOTES = ("\x16", "\x11")
+"""C-v, C-q: the next character stands on the line, whatever it is."""
+_PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
+_MARK = re.compile(r"\x1b\[20[01]~")
 # Neither one long word nor erasing in it, letter by letter, takes time that grows with its square.
-_PIECES = re.compile(r"[\t -~\x80-\U0010ffff]{1,4096}|[\x7f\x08]+|(?s:.)")
+_PIECES = re.compile(r"\x1b\[20[01]~|[\t -~\x80-\U0010ffff]{1,4096}|[\x7f\x08]+|(?s:.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,10 @@ class LineBuffer:
         self._line = ""
         self._is_certain = True
         self._before = ""
+        self._is_pasting = False
+        """Between the marks of a bracketed paste, in which no character acts as a key."""
+        self._tail = ""
+        """The last characters, which may be the beginning of a mark."""
 
     @property
     def pending(self) -> str:
@@ -42,6 +50,7 @@ class LineBuffer:
         """What would run if `text` were sent now; None when it enters nothing. Nothing is remembered."""
         trial = LineBuffer()
         trial._line, trial._is_certain, trial._before = self._line, self._is_certain, self._before
+        trial._is_pasting, trial._tail = self._is_pasting, self._tail
         return trial.add(text)
 
     def add(self, text: str) -> EnteredLine | None:
@@ -49,11 +58,16 @@ class LineBuffer:
         entered: list[str] = []
         was_certain = True
         line = [self._line]
-        for piece in _PIECES.findall(_plain(text)):
-            if piece in ("\r", "\n"):
+        for piece in self._pieces(text):
+            if piece in (_PASTE_BEGIN, _PASTE_END):
+                self._is_pasting = piece == _PASTE_BEGIN
+            elif piece in ("\r", "\n"):
                 entered.append("".join(line))
                 was_certain = was_certain and self._is_certain
                 line, self._is_certain = [], True
+            elif _is_control(piece) and (self._is_pasting or self._before in _QUOTES):
+                # It stands on the line, or the shell drops it: nothing is erased or given up.
+                self._is_certain = False
             elif piece == "\x03" or (piece == "\x15" and self._is_certain):
                 # C-u takes what is before the cursor, which is all of the line only while nothing moved it.
                 line, self._is_certain = [], True
@@ -95,9 +109,22 @@ class LineBuffer:
         self._is_certain = False
         return None
 
+    def doubt(self) -> None:
+        """Something was sent of which nobody knows what the shell makes."""
+        self._is_certain = False
+
     def clear(self) -> None:
         """The shell shows a new prompt: the line is empty."""
-        self._line, self._is_certain = "", True
+        self._line, self._is_certain, self._is_pasting = "", True, False
+
+    def _pieces(self, text: str) -> list[str]:
+        before, self._tail = self._tail, (self._tail + text)[1 - len(_PASTE_BEGIN) :]
+        # A mark may come in two parts; the first is on the line already, which is uncertain since its ESC.
+        mark = next((each for each in _MARK.finditer(before + text) if each.start() < len(before)), None)
+        if mark is None:
+            return _PIECES.findall(text.replace("\r\n", "\n"))
+        rest = mark.end() - len(before)
+        return [text[:rest], mark[0], *_PIECES.findall(text[rest:].replace("\r\n", "\n"))]
 
 
 def _erase(line: list[str], count: int) -> str:
@@ -112,6 +139,5 @@ def _erase(line: list[str], count: int) -> str:
     return "".join(taken)
 
 
-def _plain(text: str) -> str:
-    """Without the marks of a bracketed paste, in which a tab is a letter."""
-    return text.replace("\x1b[200~", "").replace("\x1b[201~", "").replace("\r\n", "\n")
+def _is_control(piece: str) -> bool:
+    return piece[0] != "\t" and (piece[0] < " " or piece[0] in _ERASES)

@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from dari.terminal.engine.input_encoding import PASTE_CONTROLS
 from dari.terminal.policy.ast import Dialect, Possible, ShellError, SimpleCommand
 from dari.terminal.policy.commands_run import CommandsRun, find_commands_run
 from dari.terminal.policy.config import Security
@@ -72,7 +73,7 @@ class Policy:
     def judge(self, text: str, cwd: str, dialect: Dialect = "bash") -> Verdict:
         """What to do with `text` if it is sent with Enter to a shell whose directory is `cwd`."""
         findings: list[tuple[Decision, str, str]] = []
-        if control := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text):
+        if control := PASTE_CONTROLS.search(text):
             return Verdict("ask", f"it holds the control character {control[0]!r}", (), "send keys and text apart")
         if own := _OURS.search(text):
             findings.append(("ask", f"it uses {own[0]}, which is the terminal's own", "use another name"))
