@@ -19,7 +19,7 @@ from dari.terminal.api import watch as watch_module
 from dari.terminal.api.watch import TypedPiece
 from dari.terminal.multiplexer import PaneRenamed
 from dari.terminal.take_over import Typist
-from dari.terminal.viewers.pane_screen import CommandBlock
+from dari.terminal.viewers.pane_screen import CommandBlock, to_block
 from tests.support.terminal_service import House, house_in
 
 ENTER = TypedPiece(key="Enter")
@@ -281,3 +281,17 @@ async def test_a_roster_is_gathered_also_for_a_page_that_is_behind(
         told.publish(PaneRenamed("1"))
         assert (await behind).version == start + 2
         assert (await watch.roster()).version == start + 2, "0 is answered at once"
+
+
+async def test_a_command_says_whether_it_is_shown_as_it_was_run(tmp_path: Path) -> None:
+    """What a page runs again must be the command, and not its beginning or a picture of it."""
+    async with house_in(tmp_path) as house:
+        pane = await house.multiplexer.find_or_open()
+        for command in ("echo plain", "echo two\necho lines", "echo " + "x" * 2000, "echo a\u200bb", "echo a\r\n"):
+            await pane.execute(command, 20)
+        shown = [to_block(pane, record) for record in pane.commands.records]
+        exact = [block.is_exact for block in shown]
+        assert exact[:2] == [True, True]
+        assert exact[2:4] == [False, False]
+        for block, record in zip(shown, pane.commands.records, strict=True):
+            assert block.is_exact == (block.command == record.command)

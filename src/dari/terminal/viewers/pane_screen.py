@@ -91,6 +91,8 @@ class CommandBlock(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_running: bool = False
     exit_code: int | None = None
     typists: tuple[Typist, ...] = ()
+    is_exact: bool = False
+    """`command` is what was run, with nothing left out and nothing shown in another form: it may be run again."""
 
 
 class PaneFacts(Struct, frozen=True, kw_only=True):
@@ -292,13 +294,15 @@ class PaneScreen:
 
 def to_block(pane: Pane, record: CommandRecord) -> CommandBlock:
     is_running = record.ended is None
+    shown = escape_hidden(record.command[:MAX_COMMAND_CHARS])
     return CommandBlock(
         id=f"{pane.id}:{record.id}",
-        command=escape_hidden(record.command[:MAX_COMMAND_CHARS]),
+        command=shown,
         cwd=record.cwd,
         started=record.started,
         duration_ms=0.0 if is_running else round(record.duration_s * 1000, 3),
         is_running=is_running,
         exit_code=record.exit_code,
         typists=record.typists,
+        is_exact=shown == record.command,
     )
