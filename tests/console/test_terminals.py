@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -127,6 +128,26 @@ async def test_a_command_is_copied_and_run_again(person: Person, agent: Agent) -
     await page.get_by_role("dialog").get_by_role("button", name="Run again").click()
     await expect(pane(page, pane_id).locator(".block")).to_have_count(2)
     await expect(pane(page, pane_id).locator(".block").first).to_contain_text("at the console")
+
+
+async def test_a_command_that_is_not_shown_whole_is_neither_copied_nor_run_again(
+    person: Person, new_person: NewPerson, agent: Agent
+) -> None:
+    pane_id = await new_pane(agent)
+    for command in ("echo short", f"echo {'x' * 2000}", "echo hid\u200bden"):
+        await agent.call("crux_execute_command", command=command, pane_id=pane_id)
+    page = await open_pane(person, pane_id, "?commands=1")
+    blocks = pane(page, pane_id).locator(".block")
+    await expect(blocks).to_have_count(3)
+    for name in ("Copy the command", "Run again"):
+        for at, count in ((0, 0), (1, 0), (2, 1)):
+            await expect(blocks.nth(at).get_by_role("button", name=name)).to_have_count(count)
+    for at in (0, 1):
+        await expect(blocks.nth(at)).to_contain_text("cannot be copied or run again here")
+        await expect(blocks.nth(at).get_by_role("button", name="Copy the output")).to_be_visible()
+    await expect(blocks.nth(2)).not_to_contain_text("cannot be copied")
+    korean = await open_pane(await new_person(language="ko"), pane_id, "?commands=1")
+    await expect(pane(korean, pane_id).locator(".block").first).to_contain_text("다시 실행할 수 없습니다")
 
 
 async def test_a_person_takes_over_types_and_hands_back(person: Person, agent: Agent) -> None:
@@ -345,6 +366,42 @@ async def test_the_history_is_paged_and_searched_on_the_server(person: Person, a
 async def until_more(card: Locator, before: int) -> None:
     await expect(card.locator(".term-past .term-chunk")).not_to_have_count(1)
     assert await card.locator(".term-past .term-row").count() > before
+
+
+async def test_the_live_screen_is_reached_again_after_the_pane_was_lost_while_looking_back(
+    person: Person, agent: Agent
+) -> None:
+    sockets: list[WebSocketRoute] = []
+
+    def between(route: WebSocketRoute) -> None:
+        route.connect_to_server()
+        sockets.append(route)
+
+    await person.context.route_web_socket(re.compile("."), between)
+    pane_id = await new_pane(agent)
+    await agent.call("crux_execute_command", command="seq 1 300", pane_id=pane_id)
+    page = await open_pane(person, pane_id)
+    card = pane(page, pane_id)
+    term = card.locator(".term")
+    await card.get_by_role("button", name="Look back").click()
+    await expect(term).to_have_attribute("data-state", "past")
+    await term.evaluate(
+        """e => new MutationObserver(() => {
+            if (e.dataset.state === "lost") e.dataset.wasLost = "yes";
+        }).observe(e, { attributeFilter: ["data-state"] })"""
+    )
+    error = {"name": "unavailable", "message": "the daemon does not answer"}
+    params = {"topic": f"pane:{pane_id}", "error": error}
+    sockets[-1].send(json.dumps({"jsonrpc": "2.0", "method": "topics/ended", "params": params}))
+    await expect(term).to_have_attribute("data-was-lost", "yes")
+    await expect(card.get_by_role("button", name="Follow")).to_be_visible()
+    await expect(term).to_have_attribute("data-state", "past")  # the page asks again by itself
+    await agent.call("crux_execute_command", command="echo after-the-loss", pane_id=pane_id)
+    await card.get_by_role("button", name="Follow").click()
+    await expect(term).to_have_attribute("data-state", "live")
+    await expect(card.locator(".term-past")).to_be_hidden()
+    await expect(screen(page, pane_id)).to_be_visible()
+    await expect(screen(page, pane_id)).to_contain_text("after-the-loss")
 
 
 async def test_panes_stand_beside_each_other_and_are_opened_and_closed(person: Person, agent: Agent) -> None:

@@ -64,7 +64,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     latestHistory = frame.history || 0;
     for (const [number, row] of frame.rows || []) pendingRows.set(number, row);
     pendingCursor = frame.cursor || null;
-    if (el.dataset.state !== "past") el.dataset.state = "live";
+    el.dataset.state = past.hidden ? "live" : "past"; // not by the state before: it may have been "lost" meanwhile
     drawing ||= requestAnimationFrame(draw);
     onFrame(frame, facts);
   }
@@ -72,6 +72,11 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
   function lost(error) {
     if (el.dataset.state !== "over") el.dataset.state = "lost";
     onError?.(error);
+  }
+
+  /** Frames come; "lost" and "over" stay until one does. */
+  function isWell() {
+    return el.dataset.state !== "lost" && el.dataset.state !== "over";
   }
 
   function draw() {
@@ -90,7 +95,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     say(pendingRows);
     pendingRows = new Map();
     if (facts.cols !== fittedCols) fit();
-    cursor.hidden = !pendingCursor || el.dataset.state === "past";
+    cursor.hidden = !pendingCursor || !past.hidden;
     if (pendingCursor) {
       const [col, row, shape] = pendingCursor;
       cursor.dataset.shape = shape;
@@ -138,7 +143,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
   /** A screen that is higher than its place is scrolled to the cursor. */
   function showRow(row) {
     shownRow = row;
-    if (el.dataset.state === "live") scroll.scrollTop = Math.max(0, (row + 1) * rowHeight + 8 - height);
+    if (past.hidden) scroll.scrollTop = Math.max(0, (row + 1) * rowHeight + 8 - height);
   }
   const observer = new ResizeObserver(() => fit());
   observer.observe(scroll);
@@ -188,7 +193,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
       past.replaceChildren(chunk(loaded));
       past.hidden = false;
       screen.hidden = true;
-      el.dataset.state = "past";
+      if (isWell()) el.dataset.state = "past";
       const target = row === null ? null : past.querySelector(`[data-row="${row}"]`);
       if (target) {
         target.classList.add("hit");
@@ -200,8 +205,8 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
   }
 
   function follow() {
-    if (el.dataset.state !== "past") return;
-    el.dataset.state = "live";
+    if (past.hidden) return;
+    if (isWell()) el.dataset.state = "live";
     past.hidden = true;
     screen.hidden = false;
     past.replaceChildren();
@@ -210,7 +215,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
   }
 
   async function extend() {
-    if (loading || el.dataset.state !== "past") return;
+    if (loading || past.hidden) return;
     const nearTop = scroll.scrollTop < 200 && first > 0;
     const nearEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 200 && end < total;
     if (!nearTop && !nearEnd) return;
@@ -245,7 +250,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
   function wheel(event) {
     if (event.ctrlKey) return;
     const isUp = event.deltaY < 0;
-    if (el.dataset.state === "past") {
+    if (!past.hidden) {
       const atEnd = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - 2 && end >= total;
       if (!isUp && atEnd) follow();
       return;
