@@ -147,6 +147,7 @@ class PaneInputPolicy:
         pane = self._pane
         if OWN_KEY in self._tail + text:
             raise InvalidInput("this key is reserved for the terminal itself", "run a command instead")
+        self._line.inert = pane.inert_keys
         entry = self._line.peek(self._entering(text))
         if entry is None:
             return
@@ -174,6 +175,7 @@ class PaneInputPolicy:
         entering = self._entering(text)
         self._tail = (self._tail + text)[1 - len(OWN_KEY) :]
         if self._reader() != "keys":
+            self._line.inert = self._pane.inert_keys
             if self._line.add(entering) is not None:
                 self._ahead = ""
             if not is_exact:
@@ -203,8 +205,9 @@ class PaneInputPolicy:
         # Of a pipe whose first program has ended, the last one may not be known: it is a pager as a rule.
         is_pager = is_pager or process is None or (process.pid == pane.pid and not pane.has_terminal)
         escape = _PAGER_ESCAPE if is_pager else _ESCAPE
-        lines = re.split(r"[\r\n]", self._ahead + entering)[:-1]
-        return [found[1] for line in lines for found in escape.finditer(line)]
+        typed = self._ahead + entering
+        lines = [*re.split(r"[\r\n]", typed)[:-1], *re.split(r"[\r\n]", _without_erased(typed))[:-1]]
+        return [found[1] for line in dict.fromkeys(lines) for found in escape.finditer(line)]
 
     def _entering(self, text: str) -> str:
         """Every key that makes a shell take the line, or open an editor on it, as Enter."""
@@ -293,6 +296,19 @@ class AdmittedInput:
 def _edits(ahead: str) -> bool:
     """Whether keys follow the first one that may have ended a program; those before it moved something there."""
     return re.search(r"[\x00-\x1f\x7f]", _MOVES.sub("", ahead)[1:]) is not None
+
+
+def _without_erased(typed: str) -> str:
+    """The text as it stands on a program's line after ^H and DEL."""
+    if not re.search(r"[\x08\x7f]", typed):
+        return typed
+    kept: list[str] = []
+    for character in typed:
+        if character not in "\x08\x7f":
+            kept.append(character)
+        elif kept and kept[-1] not in "\r\n":
+            kept.pop()
+    return "".join(kept)
 
 
 def _is_usual(shell: str) -> bool:

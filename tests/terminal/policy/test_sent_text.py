@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval
 from dari.terminal.engine.engine import make_engine
 from dari.terminal.engine.keys import parse_keys
+from dari.terminal.policy.ast import Dialect
 from dari.terminal.policy.line_buffer import LineBuffer
 from dari.terminal.policy.policy import Policy
 from dari.terminal.typed_input import from_keys, from_paste, from_text
@@ -220,7 +222,29 @@ async def a_command_behind_a_quoting_key_of_the_kernel(house: House) -> object:
     raise Denied("the line was not run", "")
 
 
+async def erased_with_a_key_that_the_kernel_does_not_know(house: House) -> object:
+    await house.service.panes.spawn_pane(shell="sh")
+    await house.service.commands.execute("true")
+    return await house.service.commands.send_text("rm victim #" + "\x08" * 11 + "\n")
+
+
+async def given_up_in_a_shell_that_takes_its_time(house: House) -> object:
+    await house.service.panes.spawn_pane(shell="fish")
+    await house.service.commands.execute("true")
+    return await house.service.commands.send_text("rm victim #\x03\r")
+
+
+async def out_of_an_editor_with_a_letter_erased(house: House) -> object:
+    await house.service.commands.execute("vi -u NONE notes.txt", timeout_s=0.0)
+    assert (await house.service.commands.wait_for("notes.txt", is_regex=False, timeout_s=20, since=0)).matched
+    await house.service.commands.send_keys("Escape")
+    return await house.service.commands.send_text(":!rx\x7fm victim\n")
+
+
 WAYS: list[Way] = [
+    erased_with_a_key_that_the_kernel_does_not_know,
+    given_up_in_a_shell_that_takes_its_time,
+    out_of_an_editor_with_a_letter_erased,
     execute_with_a_c1_control,
     execute_with_a_csi,
     follow_with_a_c1_control,
@@ -260,8 +284,66 @@ async def test_a_command_that_is_sent_otherwise_than_it_looks_does_not_run(way: 
         await house.service.commands.execute(f"cd {tmp_path}")
         with pytest.raises((NeedsApproval, Denied, InvalidInput, Conflict)):
             await way(house)
-        await house.service.commands.execute("true")
+        if house.multiplexer.find().is_at_prompt:
+            await house.service.commands.execute("true")
     assert victim.exists()
+
+
+@pytest.mark.parametrize("key", ["C-c", "C-u", "BSpace"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "sh"])
+@pytest.mark.parametrize("change", ["intr undef", "kill undef", "erase undef", "-isig", "erase ^H kill ^K intr ^G"])
+async def test_a_key_that_the_terminal_does_not_know_takes_nothing_off_the_line(
+    change: str, shell: str, key: str, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.touch()
+    async with house_in(tmp_path) as house:
+        await house.service.panes.spawn_pane(shell=shell, cwd=str(tmp_path))
+        await house.service.commands.execute("true")
+        await house.multiplexer.find().execute(f"stty {change}")
+        await house.service.commands.send_text("rm victim #")
+        await house.service.commands.send_keys(" ".join([key] * (12 if key == "BSpace" else 1)))
+        with suppress(NeedsApproval):  # a key that does what it says leaves nothing to ask about
+            await house.service.commands.send_keys("Enter")
+            await house.service.commands.execute("true")
+    assert victim.exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "sh"])
+async def test_keys_that_clear_a_line_leave_nothing_to_ask_about(shell: str, tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        await house.service.panes.spawn_pane(shell=shell)
+        await house.service.commands.execute("true")
+        for number, keys in enumerate(("C-c", "C-u", "BSpace " * 4)):
+            await house.service.commands.send_text("rm x")
+            await house.service.commands.send_keys(keys)
+            await house.multiplexer.find().commands.settled()
+            await house.service.commands.send_text(f"echo num''ber{number}\n")
+            assert (await house.service.commands.wait_for(f"^number{number}$", timeout_s=30, since=0)).matched
+
+
+@pytest.mark.parametrize(
+    ("command", "shell"),
+    [
+        ("stty intr undef", "bash"),
+        ("stty -isig", "bash"),
+        ("stty $saved", "bash"),
+        ("stty -icrnl", "sh"),
+        ("trap : INT", "zsh"),
+        ("bindkey -v", "zsh"),
+        ("setopt vi", "zsh"),
+        ("fish_vi_key_bindings", "fish"),
+    ],
+)
+def test_a_command_that_changes_what_keys_do_is_asked_about(command: str, shell: Dialect) -> None:
+    assert Policy().judge(command, "/", shell).decision == "ask"
+
+
+@pytest.mark.parametrize(
+    "command", ["stty -a", "stty sane", "stty size", "stty rows 40 cols 120", "bindkey -L", "bind -v"]
+)
+def test_a_command_that_tells_what_keys_do_is_not_asked_about(command: str) -> None:
+    assert Policy().judge(command, "/", "zsh" if "bindkey" in command else "bash").decision == "allow"
 
 
 async def test_a_paste_is_judged_without_the_characters_that_it_leaves_out(tmp_path: Path) -> None:

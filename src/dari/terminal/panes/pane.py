@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -256,6 +257,26 @@ class Pane:
     def has_terminal(self) -> bool:
         """The pane's own program has the terminal, and not one that it started."""
         return self.is_alive and self._pty.foreground_group == self.pid
+
+    @property
+    def inert_keys(self) -> frozenset[str]:
+        """Of the characters that take something off a line (^C, ^U, ^H, DEL) those that may not do so now."""
+        if not (self.is_at_prompt or self.reads_lines):
+            return frozenset()  # the program passes them on, to a terminal that we do not see
+        try:
+            modes = termios.tcgetattr(self._pty.master)
+        except termios.error:  # it has just ended
+            return frozenset()
+        keys = modes[6]
+        # Line editors bind what the terminal names. To fish ^C is a key that clears the line sooner or later.
+        takes_interrupt = modes[3] & termios.ISIG and keys[termios.VINTR] == b"\x03"
+        found = {
+            "\x03": not takes_interrupt or (self.kind == "fish" and self.is_at_prompt),
+            "\x15": keys[termios.VKILL] != b"\x15",
+            "\x7f": keys[termios.VERASE] != b"\x7f",
+            "\x08": self.reads_lines,  # the kernel knows one such character only
+        }
+        return frozenset(key for key, is_inert in found.items() if is_inert)
 
     def foreground(self) -> ProcessInfo | None:
         """The program that has the terminal now."""

@@ -177,6 +177,8 @@ class _Finder(CarrierReader):
             options = split_options(arguments, "")
             if options.plain and options.plain[0].text not in ("-", ""):
                 self.text(options.plain[0], dialect, depth)
+            if dialect == "zsh" and not {"INT", "SIGINT", "2"}.isdisjoint(word.text for word in options.plain[1:]):
+                self.doubts.append("trap changes what C-c does at this prompt")
         elif name in ("source", "."):
             is_file = bool(arguments) and arguments[0].is_known and not STREAMS.fullmatch(arguments[0].text)
             if not is_file or command.reads_pipe or any(each.feeds_stdin for each in command.redirects):

@@ -40,6 +40,8 @@ class LineBuffer:
         """Between the marks of a bracketed paste, in which no character acts as a key."""
         self._tail = ""
         """The last characters, which may be the beginning of a mark."""
+        self.inert: frozenset[str] = frozenset()
+        """Of ^C, ^U, ^H and DEL those that may take nothing off the line as the terminal is set now."""
 
     @property
     def pending(self) -> str:
@@ -50,7 +52,7 @@ class LineBuffer:
         """What would run if `text` were sent now; None when it enters nothing. Nothing is remembered."""
         trial = LineBuffer()
         trial._line, trial._is_certain, trial._before = self._line, self._is_certain, self._before
-        trial._is_pasting, trial._tail = self._is_pasting, self._tail
+        trial._is_pasting, trial._tail, trial.inert = self._is_pasting, self._tail, self.inert
         return trial.add(text)
 
     def add(self, text: str) -> EnteredLine | None:
@@ -68,6 +70,8 @@ class LineBuffer:
             elif _is_control(piece) and (self._is_pasting or self._before in _QUOTES):
                 # It stands on the line, or the shell drops it: nothing is erased or given up.
                 self._is_certain = False
+            elif not self.inert.isdisjoint(piece):
+                self._is_certain = self._is_certain and not any(line)
             elif piece == "\x03" or (piece == "\x15" and self._is_certain):
                 # C-u takes what is before the cursor, which is all of the line only while nothing moved it.
                 line, self._is_certain = [], True

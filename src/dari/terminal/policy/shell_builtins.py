@@ -94,7 +94,9 @@ class BuiltinReader:
             if any("=" in word.text or not word.is_known for word in arguments) or (dialect == "fish" and arguments):
                 self.doubts.append(f"{name} changes what a later word runs")
         elif (
-            (name in ("bind", "bindkey") and any(not re.fullmatch(r"-[lpPsSvVLM]+", word) for word in words))
+            (name == "bind" and any(not re.fullmatch(r"-[lpPsSvVLM]+", word) for word in words))
+            or (name == "bindkey" and any(not re.fullmatch(r"-[lL]+", word) for word in words))
+            or name in ("fish_vi_key_bindings", "fish_hybrid_key_bindings")
             or (name == "hash" and any(re.match(r"-[a-z]*p|[^-].*=", word) for word in words))
             or (name == "enable" and words)
             or (name == "zmodload" and any("files" in word or not _is_flag(word) for word in words))
@@ -105,6 +107,8 @@ class BuiltinReader:
             self.doubts.append("fc runs commands of the history")
         elif name == "stty" and any(re.fullmatch(r"-echo|raw|cbreak|-icanon|-cooked", word) for word in words):
             self.doubts.append("stty hides later typing, which is then not judged")
+        elif name == "stty" and not all(map(_STTY_HARMLESS.fullmatch, words)):
+            self.doubts.append("stty changes what keys do in this terminal")
         elif name == "argparse" and dialect == "fish":
             for word in arguments:
                 if "!" in word.text:
@@ -114,8 +118,8 @@ class BuiltinReader:
             "commandline",
         ):
             self.doubts.append(f"{name} writes a line that the next Enter runs")
-        if name == "set" and {"vi", "emacs"} & set(words):
-            self.doubts.append("set -o changes what keys do in this shell")
+        if name in ("set", "setopt") and {"vi", "emacs"} & set(words):
+            self.doubts.append(f"{name} changes what keys do in this shell")
         if dialect == "zsh" and name in _ZSH_NUMBERS:
             self.evaluate([Evaluated(word) for word in arguments if word.is_known], dialect, depth)
             if name == "print" and any(re.match(r"-[A-Za-z]*P", word) for word in words):
@@ -220,6 +224,14 @@ class BuiltinReader:
             if match[1] in DECIDING_NAMES | FINDING_NAMES | COMMAND_NAMES:
                 self.doubts.append(f"{way} sets {match[1]}, which changes what later commands run")
             self.variables.set(match[1], UNKNOWN)
+
+
+# Words of stty by which every key goes on doing what it does in a new terminal.
+_STTY_HARMLESS = re.compile(
+    r"-a|--all|-g|--save|size|speed|sane|cooked|icanon|isig|icrnl|rows|cols|columns|line|\d+|[io]speed|-F.*|--file.*|"
+    r"/dev/[\w/]+|--help|--version|-?(ixon|ixoff|ixany|onlcr|opost|tostop|iutf8|echoctl|echoe|echok|imaxbel|parenb|"
+    r"parodd|cstopb|crtscts|clocal|hupcl|cread|cs[5678])|echo"
+)
 
 
 def _unquoted(word: Word) -> str:
