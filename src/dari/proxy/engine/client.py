@@ -103,7 +103,8 @@ class ClientConnection(FlowControlledProtocol):
             if not self._is_lingering:
                 self._buffer = self._buffer + data if self._buffer else data
                 self._advance()
-                if self.is_full:
+                # Between two requests only: one whose answer began early still has a body to read.
+                if self.is_full and self._exchange is None:
                     self.hold(PIPELINED)
         elif self._body is not None:
             self._read_body(self._exchange, self._body, data)
