@@ -100,11 +100,14 @@ class Download:
         if self._body_edit is not None:
             self._edit_when_whole()
 
+    def stop(self) -> None:
+        """The request is answered here: what the origin said of it, and was held back, is not sent any more."""
+        self._held = self._body_edit = None
+
     def upstream_failed(self, reason: str) -> None:
         """The origin's bytes are not HTTP."""
         exchange = self._exchange
         exchange.lose_upstream()
-        self._held = None
         exchange.fail(502, reason)
 
     def upstream_lost(self, upstream: UpstreamConnection, exc: Exception | None) -> None:
@@ -208,7 +211,7 @@ class Download:
         except Exception as error:
             self._exchange.edit_failed(error)
             return
-        if self._exchange.is_over:
+        if self._exchange.is_over or self._held is None:
             return
         if edited != body:
             head = response_writer.with_length(held.head, len(edited))

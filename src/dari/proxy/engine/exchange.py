@@ -96,6 +96,8 @@ class Exchange:
             return
         self.drop_upstream()
         self.outbox = b""
+        self.upload.stop()
+        self.download.stop()
         self.note_head()
         flow.status = status = answer.status if self.decision is PASS else self.core.rules.respond(flow, answer.status)
         try:
@@ -211,7 +213,7 @@ class Exchange:
 
     def edit_failed(self, error: Exception) -> None:
         """A rule's edit of a body raised: neither body may pass for the edited one."""
-        if not self.is_over:
+        if not (self.is_over or self.has_begun_response):
             self.fail(502, f"the rule's edit of the body failed: {str(error) or type(error).__name__}")
 
     def end_broken(self, reason: str, event: Event) -> None:

@@ -41,6 +41,7 @@ class Upload:
         """The client was sent its 100."""
         self._has_retried = False
         self._is_paused = False
+        """By a rule's delay or a breakpoint; what was read before that still comes, and waits."""
         self._is_replayable = False
         """Asking twice would do no harm, and all of it is still here; known when it is first sent."""
         self._collected: list[bytes] | None = None
@@ -60,6 +61,7 @@ class Upload:
             self._collected = list(payload)
         exchange.outbox = raw
         if decision.delay_s > 0:
+            self._is_paused = True
             self._hold_upload()
             exchange.core.loop.call_later(decision.delay_s, self._delayed)
         else:
@@ -83,19 +85,25 @@ class Upload:
         if self._collected is not None:
             self._collected.extend(payload)
             exchange.outbox += raw
-            self._edit_when_whole()
+            if not self._is_paused:
+                self._edit_when_whole()
         elif exchange.upstream is not None:
             exchange.outbox = b""
             if exchange.throttle_up is not None:
                 exchange.throttle_up.write(raw)
             else:
                 exchange.upstream.transport.write(raw)
-        elif not exchange.has_begun_response:
+        elif not exchange.has_begun_response and exchange.flow.upstream_status is None:
             exchange.outbox += raw
         if is_done:
             self._request_done()
         elif exchange.throttle_up is not None:
             self._start_limit()
+
+    def stop(self) -> None:
+        """The request is answered here: nothing of it goes up any more."""
+        self._collected = None
+        self._is_paused = False
 
     def request_failed(self, reason: str) -> None:
         """The rest of the request is malformed; nothing of it was passed on."""
@@ -140,6 +148,11 @@ class Upload:
         else:
             exchange.client.deadline = _NEVER
 
+    @property
+    def _is_answered(self) -> bool:
+        """Whether it is too late to ask the origin, after a wait in which the client went or was answered here."""
+        return self._exchange.is_over or self._exchange.has_begun_response
+
     def _hold_upload(self) -> None:
         exchange = self._exchange
         # Only if more of it is to come: a client that is not read cannot be seen to go away.
@@ -148,7 +161,8 @@ class Upload:
 
     def _delayed(self) -> None:
         exchange = self._exchange
-        if not exchange.is_over:
+        if not self._is_answered:
+            self._is_paused = False
             exchange.client.free(PAUSED)
             self._apply()
 
@@ -179,7 +193,7 @@ class Upload:
                 self._pause_request()
 
     def _stop_waiting(self) -> None:
-        if not self._exchange.is_over and self._collected is not None:
+        if not self._is_answered and self._collected is not None:
             self._collected = None
             self._pause_request()
 
@@ -226,7 +240,7 @@ class Upload:
         except Exception as error:
             exchange.edit_failed(error)
             return
-        if exchange.is_over:
+        if self._is_answered:
             return
         # A body that stays as it is keeps its framing: a GET without one gets no length. Trailers were not looked at.
         if edited != body or exchange.flow.request_body.trailers:
@@ -249,7 +263,7 @@ class Upload:
     def _resume_request(self, edit: HeadEdit | None) -> None:
         """Once per pause; what comes later, or after the client has gone, changes nothing."""
         exchange = self._exchange
-        if exchange.is_over or not self._is_paused:
+        if self._is_answered or not self._is_paused:
             return
         self._is_paused = False
         exchange.client.free(PAUSED)
@@ -325,12 +339,12 @@ class Upload:
                 core.pool.note_multiplexed(route)
                 exchange.route = replace(route, is_multiplexed=True)
                 await self._dial()
-            elif not exchange.is_over:
+            elif not self._is_answered:
                 if error.is_tls and exchange.flow.tls is not None:
                     exchange.flow.tls.problem = str(error)
                 exchange.fail(error.status, str(error))
             return
-        if exchange.is_over:
+        if self._is_answered:
             upstream.drop()
         elif upstream.is_lost:
             exchange.fail(502, f"{self.far_end()} closed the connection without a response")
