@@ -246,6 +246,15 @@ def test_a_family_that_is_no_internet_is_refused() -> None:
     assert is_loopback_address(struct.pack("=H", 0), is_connect=True)
 
 
+@pytest.mark.parametrize(("folder", "is_bound"), [("/development/app", True), ("/process", True), ("/dev/shm", False)])
+def test_a_folder_is_bound_whatever_its_name_begins_with(folder: str, is_bound: bool) -> None:
+    path = Path(folder)
+    command = bubblewrap.bubblewrap_command(
+        "bwrap", readable=[], writable=[path], hidden=[], has_network=False, cwd=path
+    )
+    assert ("--bind" in command) is is_bound
+
+
 def test_bubblewrap_binds_outer_folders_first_and_hides_ours(tmp_path: Path) -> None:
     home, inner, ours = tmp_path, tmp_path / "a" / "b", tmp_path / "run"
     ours.mkdir()

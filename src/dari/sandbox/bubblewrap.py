@@ -9,6 +9,7 @@ from pathlib import Path
 # Mounted anew inside; Landlock needs rules for them from there.
 FRESH = ("/proc", "/dev", "/tmp")
 ROOT = Path("/")
+_MADE = ("/proc", "/dev")
 
 
 def bubblewrap_command(
@@ -40,7 +41,7 @@ def bubblewrap_command(
         command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     # Outer folders first: a mount over an inner one would hide it.
     for path, may_write in sorted(wanted.items(), key=lambda item: len(item[0].parts)):
-        if str(path).startswith(("/proc", "/dev")) or _covers(bound, path, may_write):
+        if any(map(path.is_relative_to, _MADE)) or _covers(bound, path, may_write):
             continue
         command += ["--bind" if may_write else "--ro-bind", str(path), str(path)]
         bound[path] = may_write
