@@ -309,17 +309,16 @@ async def test_a_key_that_the_terminal_does_not_know_takes_nothing_off_the_line(
     assert victim.exists()
 
 
+@pytest.mark.parametrize("keys", ["C-c", "C-u", "BSpace BSpace BSpace BSpace"])
 @pytest.mark.parametrize("shell", ["bash", "zsh", "sh"])
-async def test_keys_that_clear_a_line_leave_nothing_to_ask_about(shell: str, tmp_path: Path) -> None:
+async def test_keys_that_clear_a_line_leave_nothing_to_ask_about(shell: str, keys: str, tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         await house.service.panes.spawn_pane(shell=shell)
         await house.service.commands.execute("true")
-        for number, keys in enumerate(("C-c", "C-u", "BSpace " * 4)):
-            await house.service.commands.send_text("rm x")
-            await house.service.commands.send_keys(keys)
-            await house.multiplexer.find().commands.settled()
-            await house.service.commands.send_text(f"echo num''ber{number}\n")
-            assert (await house.service.commands.wait_for(f"^number{number}$", timeout_s=30, since=0)).matched
+        await house.service.commands.send_text("rm x")
+        await house.service.commands.send_keys(keys)
+        await house.service.commands.send_keys("Enter")  # not NeedsApproval
+        assert (await house.service.commands.execute("echo next")).stdout == "next"
 
 
 @pytest.mark.parametrize(
