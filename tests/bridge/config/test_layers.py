@@ -121,6 +121,22 @@ def test_an_untrusted_project_cannot_take_the_name_of_a_server_that_works(world:
     assert address(world.load(), "github") == "http://theirs"
 
 
+def test_an_untrusted_project_cannot_break_a_server_that_works(world: World) -> None:
+    world.user({"servers": [{"id": "github", "command": "mine"}]})
+    world.project({"servers": [{"id": "github", "command": "x", "bogus": 1}]})
+    (listed,) = world.book.load().listed
+    assert (listed.state, listed.source.layer) == ("ready", "user")
+
+
+def test_a_project_that_links_to_the_persons_own_file_does_not_take_it_over(world: World) -> None:
+    world.user({"servers": [{"id": "github", "command": "mine"}]})
+    world.project("{}")
+    world.project_file.unlink()
+    world.project_file.symlink_to(world.user_file)
+    (listed,) = world.book.load().listed
+    assert (listed.state, listed.source.layer) == ("ready", "user")
+
+
 def test_a_stronger_broken_server_is_not_replaced_in_silence(world: World) -> None:
     world.environ["CREWX_MCP_JSON"] = str(put(world.home / "x.json", {"servers": [{"id": "s"}]}))
     world.user(server("s"))

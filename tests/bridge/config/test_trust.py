@@ -100,15 +100,51 @@ def test_a_copy_of_a_trusted_project_is_not_trusted(world: World, tmp_path: Path
     assert world.store.state(other, other.read_bytes()).state == "unknown"
 
 
-def test_a_link_has_the_trust_of_what_it_leads_to(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_a_link_to_a_trusted_file_has_to_be_trusted_itself(world: World, tmp_path: Path, linked: str) -> None:
+    """Its commands would run in another folder, where `./tool` is somebody else's."""
     world.project(FIRST)
     world.book.trust()
-    link = tmp_path / "link.json"
-    link.symlink_to(world.project_file)
-    assert world.store.state(link, link.read_bytes()).state == "trusted"
-    link.unlink()
-    link.symlink_to(put(tmp_path / "evil.json", FIRST))
+    folder = tmp_path / "cloned" / ".crewx"
+    if linked == "folder":
+        folder.parent.mkdir()
+        folder.symlink_to(world.project_file.parent)
+    else:
+        folder.mkdir(parents=True)
+        (folder / "mcp.json").symlink_to(world.project_file)
+    link = folder / "mcp.json"
     assert world.store.state(link, link.read_bytes()).state == "unknown"
+    world.store.trust(link, link.read_bytes())
+    assert world.store.state(link, link.read_bytes()).state == "trusted"
+
+
+def test_a_project_reached_by_a_link_is_the_same_project(world: World, tmp_path: Path) -> None:
+    world.project(FIRST)
+    world.book.trust()
+    (tmp_path / "short").symlink_to(world.project_file.parent.parent)
+    link = tmp_path / "short" / ".crewx" / "mcp.json"
+    assert world.store.state(link, link.read_bytes()).state == "trusted"
+
+
+def test_trust_can_be_taken_back_while_the_file_cannot_be_read(world: World) -> None:
+    world.project(FIRST)
+    world.book.trust()
+    kept = world.book.load()
+    world.project("{")
+    assert {one.state for one in world.book.load(kept).listed} == {"ready"}
+    world.book.distrust(world.project_file)
+    assert {one.state for one in world.book.load(kept).listed} == {"untrusted"}
+
+
+@pytest.mark.parametrize("kind", ["device", "fifo"])
+def test_a_project_file_without_an_end_is_not_read(world: World, kind: str) -> None:
+    world.project(FIRST)
+    world.project_file.unlink()
+    if kind == "device":
+        world.project_file.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(world.project_file)
+    assert world.book.load().listed == ()
 
 
 def test_the_pins_are_for_their_owner_alone_and_hold_no_secret(world: World) -> None:

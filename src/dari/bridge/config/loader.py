@@ -30,9 +30,12 @@ from dari.bridge.config.schema import (
 )
 from dari.bridge.config.secret import SECRET_MARK, Secret, is_sensitive
 from dari.errors import DariError, InvalidInput
+from dari.paths import read_regular
 from dari.struct_types import ready
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
+MAX_READ_BYTES = 64 * 1024 * 1024
+"""Files of other programs are larger than ours: Claude's holds whole conversations."""
 VERSIONS = ("1", "2")
 YAML_SUFFIXES = (".yaml", ".yml")
 SERVER_FIELDS = field_names(ServerEntry)
@@ -63,6 +66,12 @@ class FileContents(Struct, frozen=True, kw_only=True):
     inputs: tuple[Input, ...] = ()
     problems: tuple[str, ...] = ()
     is_readable: bool = True
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a configuration file. OSError for a device, a FIFO or an endless file: anybody's project may have a
+    link to one, and we read before a person has trusted it."""
+    return read_regular(path, MAX_READ_BYTES)
 
 
 def content_digest(data: bytes) -> str:

@@ -47,7 +47,8 @@ class ClientEnvironment(Struct, frozen=True):
         return cls(Path.home(), (cwd or Path.cwd()).absolute(), dict(os.environ), sys.platform)
 
     def places(self) -> tuple[ConfigLocation, ...]:
-        """All files that count, strongest first; a file named twice counts once, as the stronger."""
+        """All files that count, strongest first; a file named twice counts once, as the stronger, and the
+        person's own always as theirs."""
         found: dict[str, ConfigLocation] = {}
         named = self.environ.get(LOCATION_VARIABLE, "")
         if named:
@@ -56,7 +57,10 @@ class ClientEnvironment(Struct, frozen=True):
         for folder, layer in ((self.cwd / ".crewx", "project"), (self.home / ".config/crewx", "user")):
             for name in FILE_NAMES:
                 place = ConfigLocation(folder / name, layer, self.cwd)  # type: ignore[arg-type]
-                found.setdefault(os.path.realpath(place.path), place)
+                real = os.path.realpath(place.path)
+                # A project that links to the person's own file does not make it a file of the project.
+                if real not in found or (layer == "user" and found[real].layer == "project"):
+                    found[real] = place
         return tuple(found.values())
 
     def file_of(self, layer: Layer) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dari.bridge.config.catalog import Catalog, CatalogEntry
+from dari.bridge.config.loader import read_file
 from dari.bridge.config.service import ConfigService
 
 POLL_INTERVAL_S = 1.0
@@ -95,7 +96,7 @@ def _look(path: Path) -> tuple[tuple[int, ...], str]:
         times = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         if time.time_ns() - info.st_mtime_ns > _FRESH_NS:
             return times, ""
-        return times[:3], hashlib.sha256(path.read_bytes()).hexdigest()
+        return times[:3], hashlib.sha256(read_file(path)).hexdigest()
     except OSError:
         return (), ""
 

@@ -11,7 +11,13 @@ from msgspec import Struct, structs
 from dari.bridge.config.built_in import built_in_servers
 from dari.bridge.config.catalog import Catalog, CatalogEntry, LoadedFile, join_layers
 from dari.bridge.config.interpolate import InterpolationContext, KeyringLookup, ResolvedProfile, resolve_profile
-from dari.bridge.config.loader import FileContents, is_writable_by_others, read_contents, warn_if_readable
+from dari.bridge.config.loader import (
+    FileContents,
+    is_writable_by_others,
+    read_contents,
+    read_file,
+    warn_if_readable,
+)
 from dari.bridge.config.locations import ClientEnvironment, ConfigLocation
 from dari.bridge.config.profile import Layer, Profile
 from dari.bridge.config.trust import TrustedFile, TrustState, TrustStore
@@ -205,7 +211,11 @@ class ConfigService:
     ) -> LoadedFile:
         if not contents.is_readable and (good := kept.get(contents.path)) and good.contents.is_readable:
             problems = (*contents.problems, f"{contents.path}: the last good version is used")
-            return structs.replace(good, contents=structs.replace(good.contents, problems=problems), is_kept=True)
+            is_trusted = good.is_trusted
+            if good.contents.layer == "project" or is_writable_by_others(path):
+                is_trusted = self.store.is_pinned(path, good.contents.digest)  # a person may have taken it back
+            kept_contents = structs.replace(good.contents, problems=problems)
+            return structs.replace(good, contents=kept_contents, is_trusted=is_trusted, is_kept=True)
         if contents.layer != "project" and not is_writable_by_others(path):
             return LoadedFile(warn_if_readable(path, contents), workspace)
         state = self.store.state(path, data)
@@ -267,6 +277,6 @@ class ConfigService:
 
 def _read_bytes(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError:
         return None

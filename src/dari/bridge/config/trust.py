@@ -46,7 +46,7 @@ class _Pins(Struct):
 
 
 class TrustStore:
-    """Pins in one 0600 file under Dari's home. Paths are resolved: a link cannot borrow another file's trust."""
+    """Pins in one 0600 file under Dari's home, by path: a link cannot borrow another file's trust."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.path = (folder or home() / "bridge") / "trust.json"
@@ -59,6 +59,11 @@ class TrustStore:
         if pin.sha256 == content_digest(data):
             return TrustState("trusted")
         return TrustState("changed", describe_changes(pin.servers, outline(data, path)))
+
+    def is_pinned(self, path: Path, sha256: str) -> bool:
+        """Whether this content was pinned for this path."""
+        pin = self._load().files.get(_key(path))
+        return pin is not None and pin.sha256 == sha256
 
     def trust(self, path: Path, data: bytes) -> TrustedFile:
         """Pin exactly these bytes: give what was shown to the person, not what the file holds by now."""
@@ -185,4 +190,7 @@ def _server_nodes(root: Node) -> list[tuple[str, Node]]:
 
 
 def _key(path: Path) -> str:
-    return os.path.realpath(path)
+    """By its place, not by what it links to: a link to a trusted file stands in another folder, where `./tool` and
+    `${workspaceFolder}` are something else."""
+    path = path.absolute()
+    return os.path.join(os.path.realpath(path.parent.parent), path.parent.name, path.name)

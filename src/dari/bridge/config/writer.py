@@ -13,7 +13,7 @@ from pathlib import Path
 from dari.bridge.config.json_edit import JsonText
 from dari.bridge.config.jsonc import JsonPath as Place
 from dari.bridge.config.jsonc import JsonValue
-from dari.bridge.config.loader import YAML_SUFFIXES, read_contents, read_entry
+from dari.bridge.config.loader import YAML_SUFFIXES, read_contents, read_entry, read_file
 from dari.bridge.config.normalize import check_id
 from dari.errors import Conflict, Failed, InvalidInput, NotFound, TimedOut
 from dari.os_errors import describe_os_error, suggest_next_step
@@ -142,7 +142,7 @@ class ProfileFile:
     def ids(self) -> tuple[str, ...]:
         """The names in the file, broken servers included."""
         try:
-            contents = read_contents(self.path.read_bytes(), self.path, "user")
+            contents = read_contents(read_file(self.path), self.path, "user")
         except FileNotFoundError:
             return ()
         return (*(one.id for one in contents.profiles), *(one.id for one in contents.broken))

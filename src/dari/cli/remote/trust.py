@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dari.bridge.config.catalog import mask_arguments, summarize_profile
-from dari.bridge.config.loader import FileContents
+from dari.bridge.config.loader import FileContents, read_file
 from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings, safe_url
 from dari.bridge.config.service import ConfigService
 from dari.bridge.config.trust import TrustState
@@ -54,7 +54,7 @@ class ProjectFile:
     def read(cls, given: Path | None, book: ConfigService) -> ProjectFile:
         """The file that was named, or the project's own; `InvalidInput` when it changes in this very moment."""
         path, digest, state = book.trust_state(given)
-        contents = book.contents(path, path.read_bytes())
+        contents = book.contents(path, read_file(path))
         if contents.digest != digest:
             raise InvalidInput(f"{path} is changing", "try again")
         return cls(path, digest, state, contents)
@@ -93,7 +93,7 @@ class ProjectFile:
 
 def _command_lines(profile: Profile, stdio: StdioSettings) -> list[str]:
     """The command as it would be typed, then one line for each thing that it is given."""
-    words = " ".join(_quoted(word) for word in (stdio.command, *mask_arguments(stdio.args)))
+    words = " ".join(_quoted(word) for word in (stdio.command, *mask_arguments(stdio.args, for_decision=True)))
     text_lines = [f"  {one_line(profile.id)}: {words}{'' if profile.is_enabled else '  (disabled)'}"]
     given = {
         "in": stdio.cwd,
@@ -116,7 +116,8 @@ def _files(stdio: StdioSettings) -> str:
 def _address_row(profile: Profile, http: HttpSettings) -> tuple[str, str, str]:
     sends = [*http.headers, *(["a token"] if http.auth.type in ("bearer", "header") else [])]
     off = "" if profile.is_enabled else " (disabled)"
-    return f"{profile.id}:", safe_url(http.url) + off, f"sends {', '.join(sends)}" if sends else ""
+    urls = " or ".join(safe_url(url) for url in (http.url, http.fallback_url) if url)
+    return f"{profile.id}:", urls + off, f"sends {', '.join(sends)}" if sends else ""
 
 
 def _quoted(word: str) -> str:

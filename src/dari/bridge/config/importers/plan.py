@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from dari.bridge.config.importers.formats import translate
 from dari.bridge.config.importers.sources import PROGRAMS, ForeignServer, ImportSource, JsonEntry, source_files
 from dari.bridge.config.jsonc import JsonValue
-from dari.bridge.config.loader import BrokenServer, FileContents, content_digest, read_contents, read_entry
+from dari.bridge.config.loader import BrokenServer, FileContents, content_digest, read_contents, read_entry, read_file
 from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.config.normalize import check_id
 from dari.bridge.config.profile import HttpSettings, Input, Profile, ProfileSource, StdioSettings
@@ -22,7 +22,6 @@ from dari.bridge.config.writer import ProfileFile
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
 
 Status = Literal["new", "duplicate", "conflict", "broken"]
-MAX_IMPORT_BYTES = 64 * 1024 * 1024
 TakenNames = Mapping[str, Profile | None]
 """The servers that are there; None for an entry that cannot be read."""
 
@@ -194,10 +193,7 @@ def _input(id: str, entry: JsonEntry) -> Input:
 
 def _data(found: ImportSource, notes: list[str]) -> bytes | None:
     try:
-        if found.path.stat().st_size > MAX_IMPORT_BYTES:
-            notes.append(f"{found.program}: {found.path} is larger than {MAX_IMPORT_BYTES} bytes")
-            return None
-        return found.path.read_bytes()
+        return read_file(found.path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
