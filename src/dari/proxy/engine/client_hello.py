@@ -4,6 +4,10 @@ from __future__ import annotations
 
 # Post-quantum key shares make a hello of 1.7 KB; far above that nothing sane is sent.
 _MAX_BYTES = 64 * 1024
+# RFC 8446, 5.1: no record of a handshake is empty, and none is longer.
+_MAX_RECORD_BYTES = 16 * 1024
+# All of them are looked at again with each read: a hello in crumbs would cost more time than it has bytes.
+_MAX_RECORDS = 256
 
 
 class Incomplete(Exception):
@@ -20,15 +24,17 @@ def server_name(data: bytes) -> str | None:
 
 
 def _handshake(data: bytes) -> bytes:
-    """The hello's body, out of as many records as it takes. Raises Incomplete."""
+    """The hello's body, out of some records; empty when there is none. Raises Incomplete for at most 80 KiB."""
     body = b""
     position = 0
-    while True:
+    for _ in range(_MAX_RECORDS):
         if len(data) < position + 5:
             raise Incomplete
-        if data[position] != 0x16 or len(body) > _MAX_BYTES:
+        if data[position] != 0x16 or position > _MAX_BYTES:
             return b""
         size = int.from_bytes(data[position + 3 : position + 5], "big")
+        if not 0 < size <= _MAX_RECORD_BYTES:
+            return b""
         if len(data) < position + 5 + size:
             raise Incomplete
         body += data[position + 5 : position + 5 + size]
@@ -39,6 +45,7 @@ def _handshake(data: bytes) -> bytes:
                 return b""
             if len(body) >= 4 + wanted:
                 return body[4 : 4 + wanted]
+    return b""
 
 
 def _find_name(hello: bytes) -> str | None:

@@ -70,6 +70,7 @@ class ProtocolSniffer(FlowControlledProtocol):
         self._silence: asyncio.TimerHandle | None = None
         self._far: FarEnd | None = None
         self._has_left = False
+        self._has_limit = False
         self.deadline = _NEVER
 
     def open(self, transport: asyncio.Transport, early: bytes) -> None:
@@ -100,12 +101,12 @@ class ProtocolSniffer(FlowControlledProtocol):
                 if self._flow is not None and not self._decrypts:
                     self._tunnel()
                     return
-                self.deadline = self._core.clock() + self._core.config.connect_timeout_s
+                self._start_limit(self._core.config.connect_timeout_s)
                 return
             self._tls(sni)
         elif self._buffer[: len(_PREFACE)] == _PREFACE[: len(self._buffer)] and self._host is not None:
             if len(self._buffer) < len(_PREFACE):
-                self.deadline = self._core.clock() + self._core.config.request_timeout_s
+                self._start_limit(self._core.config.request_timeout_s)
             else:
                 via = Via("http", self._host, self._port, self._host)
                 self._serve(_session(self._core, self._peer, via, self._owner))
@@ -129,6 +130,12 @@ class ProtocolSniffer(FlowControlledProtocol):
         self.transport.abort()
 
     # Inside.
+
+    def _start_limit(self, limit_s: float) -> None:
+        """Once: a client that sends a byte now and then gets no more time for it."""
+        if not self._has_limit:
+            self._has_limit = True
+            self.deadline = self._core.clock() + limit_s
 
     def _quiet(self) -> None:
         if self._silence is not None:
