@@ -196,3 +196,49 @@ async def test_an_engine_that_prints_nothing_does_not_empty_a_file(project: Path
         result = await tools.call("format", paths=["a.py"], dryRun=False)
     assert (project / "a.py").read_text() == "x=1\n"
     assert "printed nothing" in result["errors"][0]["message"]
+
+
+WRITES = 'for one; do case "$one" in *.py) printf "x = 1\\n" > "$one";; esac; done'
+"""Formats every copy; `-` is the content of a single file."""
+ON_STDIN = 'case "$*" in *" -") cat > /dev/null; printf "x = 1\\n"; exit 0;; esac'
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["kill -9 $$", "exit 2", 'echo "error: m0.py: No space left on device" >&2; exit 2'],
+    ids=["killed", "fails without a name", "fails with a name"],
+)
+async def test_a_copy_that_an_engine_was_writing_when_it_died_is_not_taken(project: Path, end: str) -> None:
+    """It writes half of the first file and dies; alone, on stdin, each file is formatted."""
+    plant(project, "ruff", f'[ "$1" = --version ] && exit 0\n{ON_STDIN}\n{WRITES}\nprintf x > m0.py\n{end}')
+    for number in range(MAX_BY_STDIN + 1):
+        (project / f"m{number}.py").write_text("x=1\n")
+    async with code_tools(project) as tools:
+        result = await tools.call("format", paths=["*.py"], dryRun=False)
+    assert {file.read_text() for file in project.glob("*.py")} == {"x = 1\n"}
+    assert "errors" not in result
+
+
+async def test_an_engine_that_hangs_after_it_wrote_half_a_copy_changes_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "TIMEOUT_S", 0.5)
+    plant(project, "ruff", f'[ "$1" = --version ] && exit 0\n{WRITES}\nexec sleep 1000')
+    for number in range(MAX_BY_STDIN + 1):
+        (project / f"m{number}.py").write_text("x=1\n")
+    async with code_tools(project) as tools:
+        result = await tools.call("format", paths=["*.py"], dryRun=False)
+    assert {file.read_text() for file in project.glob("*.py")} == {"x=1\n"}
+    assert result["changed"] == [] and "took longer" in result["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("code", [0, 2])
+async def test_an_engine_that_empties_its_copies_does_not_empty_the_files(project: Path, code: int) -> None:
+    empties = 'for one; do case "$one" in *.py) : > "$one";; esac; done'
+    plant(project, "ruff", f'[ "$1" = --version ] && exit 0\n{empties}\nexit {code}')
+    for number in range(MAX_BY_STDIN + 1):
+        (project / f"m{number}.py").write_text("x=1\n")
+    async with code_tools(project) as tools:
+        result = await tools.call("format", paths=["*.py"], dryRun=False)
+    assert {file.read_text() for file in project.glob("*.py")} == {"x=1\n"}
+    assert result["changed"] == [] and result["errors"]

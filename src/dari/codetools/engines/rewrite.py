@@ -144,7 +144,7 @@ async def _on_copies(
                 env=how.env,
                 is_single=engine.is_single,
             )
-            after = await asyncio.to_thread(lambda: [_read_back(mirror, source) for source in sources])
+            after = await asyncio.to_thread(lambda: [_read_back(mirror, source, how) for source in sources])
             run = msgspec.structs.replace(run, stderr=mirror.hide_paths(run.stderr))
     except DariError as error:
         return [Rewritten(source, None, f"{engine.name}: {error.message}") for source in sources]
@@ -163,11 +163,20 @@ async def _sort_out(
     shown: list[tuple[str, str]],
     place: EnginePlace,
 ) -> list[Rewritten]:
-    """Some files failed. Those that stderr names are asked for alone, for their message; changed ones are done."""
+    """Some files failed. Those that stderr names are asked for alone, for their message; other changed ones are done.
+
+    Where the engine was killed, or failed without a name, no copy is trusted: it may have been writing any of them.
+    """
     said = run.stderr
-    rest = [at for at, one in enumerate(after) if one.data == one.source.data or one.data is None]
+    named = {at for at, names in enumerate(shown) if any(name in said for name in names)}
+    is_unchanged = [one.data is None or one.data == one.source.data for one in after]
+    was_killed = run.end != "exited" or run.returncode < 0
     is_cut = len(said) > MAX_TAIL_BYTES - 2048 or said.count("\n") >= MAX_TAIL_LINES - 10
-    if run.end != "exited" or is_cut:
+    if not was_killed and not is_cut and not named and all(is_unchanged):
+        return [explain(one.source, engine, how, run) for one in after]
+    if was_killed or is_cut or not named:
+        is_doubtful = was_killed or not named
+        rest = [at for at in range(len(after)) if is_doubtful or at in named or is_unchanged[at]]
         if len(rest) <= MAX_BY_STDIN:
             again = await _on_stdin(session, engine, how, [after[at].source for at in rest], place)
         elif run.end == "timed_out":
@@ -177,10 +186,7 @@ async def _sort_out(
             parts = [[after[at].source for at in part] for part in (rest[:half], rest[half:])]
             again = [one for part in parts for one in await rewrite(session, engine, how, part, place)]
     else:
-        named = [at for at in rest if any(name in said for name in shown[at])]
-        if not named:
-            return [one if at not in rest else explain(one.source, engine, how, run) for at, one in enumerate(after)]
-        rest = named
+        rest = sorted(named)
         again = await _on_stdin(session, engine, how, [after[at].source for at in rest], place)
     for at, one in zip(rest, again, strict=True):
         after[at] = one
@@ -208,11 +214,14 @@ def _shown_names(path: Path, folder: Path) -> tuple[str, str]:
     return str(path), str(path.relative_to(folder)) if folder in path.parents else path.name
 
 
-def _read_back(mirror: Mirror, source: MirroredFile) -> Rewritten:
+def _read_back(mirror: Mirror, source: MirroredFile, how: Rewriter) -> Rewritten:
     try:
-        return Rewritten(source, mirror.read(source))
+        data = mirror.read(source)
     except OSError as error:
         return Rewritten(source, None, f"the engine left no file: {error.strerror or error}")
+    if not data and source.data.strip() and not how.may_empty:
+        return Rewritten(source, None, "the engine left an empty file")  # nobody means to empty the file
+    return Rewritten(source, data)
 
 
 def _keep_form(one: Rewritten, how: Rewriter) -> Rewritten:
