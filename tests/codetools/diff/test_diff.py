@@ -272,3 +272,13 @@ async def test_thousands_of_changed_files_are_listed_without_counting(
     assert result["totals"] == {"files": 60, "added": 0, "removed": 0}
     assert "not counted" in result["note"]
     assert symbols(result, "f0.py") == ["changed variable x"]
+
+
+@pytest.mark.parametrize("name", ["form\ffeed", "line\u2028separator"])
+async def test_a_repository_below_a_folder_of_an_odd_name_is_compared(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    root = new_repository(tmp_path / name / "r", {"a.py": "x = 1\n"})
+    (root / "a.py").write_text("x = 2\n")
+    async with code_tools(root) as tools:
+        result = await tools.call("diff")
+    assert [one["path"] for one in result["files"]] == ["a.py"]

@@ -331,3 +331,12 @@ def test_a_file_that_turns_binary_later_counts_up_to_there(tmp_path: Path, engin
 def test_a_binary_file_that_is_named_has_no_lines(tmp_path: Path, engine: EngineName) -> None:
     (tmp_path / "named.bin").write_bytes(b"foo\nfoo\n\0\1\2foo\n")
     assert rows(tmp_path, replace(PLAIN, pattern="foo", paths=("named.bin",)), engine) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_line_end_in_the_name_of_a_file_disturbs_no_count(tmp_path: Path, engine: EngineName) -> None:
+    (tmp_path / "a\nb.txt").write_text("foo\nfoo\n")
+    (tmp_path / "7\n").write_text("foo\n")
+    (tmp_path / "c.txt").write_text("foo\n")
+    found = search(tmp_path, replace(PLAIN, pattern="foo", output="counts"), engine).counts
+    assert isinstance(found, dict) and sorted(found.values()) == [1, 1, 2] and found["c.txt"] == 1

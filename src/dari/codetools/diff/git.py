@@ -119,7 +119,8 @@ async def find_repository(git: Git, folder: Path) -> Repository | None:
                 "a person who trusts it runs: git config --global --add safe.directory <its folder>",
             ) from None
         raise
-    lines = printed.decode("utf-8", "surrogateescape").splitlines()
+    # Not splitlines(): a path may hold a form feed, or a line separator of Unicode.
+    lines = printed.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if len(lines) != 4:
         raise InvalidInput(
             f"git printed {len(lines)} lines for the paths of {folder}", "check whether its path has a line break"

@@ -30,6 +30,8 @@ MAX_STREAM_BYTES = 1 << 40
 MAX_LIST_BYTES = 64 << 20
 _MAX_COUNT_LINE = 50_000
 _CASES = {"smart": "--smart-case", "sensitive": "--case-sensitive", "insensitive": "--ignore-case"}
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
+"""Of `--count --null`; with `--crlf` its lines end so, too."""
 _versions: dict[tuple[str, int], str] = {}
 _CARET = re.compile(r"regex parse error:\n {4}(?P<pattern>[^\n]*)\n {4}(?P<before> *)\^+\n+error: (?P<what>[^\n]+)")
 
@@ -131,8 +133,8 @@ class RipgrepSearch:
 
     def _read_counts(self, printed: bytes, *, has_counts: bool) -> list[tuple[str, int]]:
         if has_counts:
-            pairs = (line.partition(b"\0") for line in printed.split(b"\n") if line)
-            found = {os.fsdecode(path): int(count) for path, _, count in pairs}
+            # Not by lines: a path may hold a line end, and no NUL.
+            found = {os.fsdecode(path): int(count) for path, count in _COUNT.findall(printed)}
         else:
             found = {os.fsdecode(path): 1 for path in printed.split(b"\0") if path}
         kept = [(path, count) for path, count in found.items() if self._files.accepts(path)]
