@@ -113,10 +113,13 @@ def _fill(text: str, match: _Match, matches: Sequence[_Match]) -> str:
         first, last = nodes[0].range().start.index, nodes[-1].range().end.index
         return _render(text, first, last, inner)
 
-    lines = _META.sub(value, match.rule.rewrite).split("\n")
-    if "\n" not in match.rule.rewrite:
-        return "\n".join(lines)
-    return "\n".join((lines[0], *(indent + line if line else line for line in lines[1:])))
+    # The lines of the template get the indent, those of a value have theirs: it may be a string of several lines.
+    first, *rest = (_META.sub(value, line) for line in match.rule.rewrite.replace("\r\n", "\n").split("\n"))
+    return _line_end(text).join((first, *(indent + line if line else line for line in rest)))
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 
 def _checked(rule: RewriteRule) -> RewriteRule:
