@@ -8,11 +8,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from dari.cli import tokens
 from dari.cli.main import main
+from dari.core.audit.log import AuditLog
 from dari.core.audit.query import query
+from dari.errors import Unavailable
+from dari.transport.token_service import TokenService
 from tests.support.installed_hub import Hub, dari_up
 from tests.support.wire import HttpWire, call, initialize
 
@@ -124,3 +129,17 @@ async def test_a_running_hub_makes_them_names_the_agent_in_its_records_and_ends_
     assert "mcp@work-laptop:test" in {record.who for record in records if record.tool == "dari_ping"}
     events = {record.detail.get("event") for record in records if record.kind == "decision"}
     assert {"token created", "token shown", "token revoked"} <= events
+
+
+class UnwritableLog:
+    def check(self) -> None:
+        raise Unavailable("the audit log cannot be written", "free some space")
+
+
+async def test_what_a_hub_cannot_record_is_not_done_without_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path))
+    hub = TokenService.of_home(lambda: cast(AuditLog, UnwritableLog()))
+    monkeypatch.setattr(tokens, "make_stub", lambda kind, client: hub)
+    with pytest.raises(Unavailable, match="cannot be written"):
+        await tokens._do(lambda service: service.create("laptop", by="ann"))
+    assert [one.name for one in (await hub.list_tokens()).entries] == ["shared"]

@@ -90,14 +90,15 @@ async def _secret(tokens: TokenService, arguments: argparse.Namespace) -> TokenS
 
 async def _do(work: Callable[[TokenService], Awaitable[T]], for_person: str = "") -> T:
     """What the hub answers or, where none runs, what is done on the files; `for_person` is what only people may do."""
+    tokens = make_stub(TokenService, hub_client("cli", starts=False))
     try:
-        return await work(make_stub(TokenService, hub_client("cli", starts=False)))
-    except Unavailable:
-        pass
-    with serve_own_process(ALL_SCOPES):
-        if for_person:
-            require_person(for_person)
-        return await work(TokenService.of_home())
+        await tokens.list_tokens()
+    except Unavailable:  # nobody answers; what a hub refuses because it cannot record it is not done behind its back
+        with serve_own_process(ALL_SCOPES):
+            if for_person:
+                require_person(for_person)
+            return await work(TokenService.of_home())
+    return await work(tokens)
 
 
 def _lines(tokens: list[TokenEntry]) -> list[str]:

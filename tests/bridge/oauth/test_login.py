@@ -14,7 +14,7 @@ from dari.bridge.config.profile import AuthSettings
 from dari.bridge.config.secret import Secret
 from dari.bridge.oauth.metadata_override import MetadataOverride
 from dari.bridge.oauth.persistent import oauth_for
-from dari.errors import Denied
+from dari.errors import DariError, Denied
 from dari.mcp.client.errors import Unauthorized
 from tests.support.authorization_server import ANY_LOOPBACK, authority
 from tests.support.oauth_users import Browser, NoKeychain, another_process, echo, get, log_in, oauth_at, profile_at
@@ -225,6 +225,27 @@ async def test_the_secret_of_a_client_goes_to_no_other_authorization_server(tmp_
         with pytest.raises(Unauthorized) as caught:
             await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, auth))
         assert others.token_requests == [] and "robot-secret" not in caught.value.message
+        them.origin = true_origin
+
+
+async def test_the_secret_of_a_client_that_a_person_logs_in_goes_to_no_other_authorization_server(
+    tmp_path: Path,
+) -> None:
+    probe = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    back = f"http://localhost:{probe.sockets[0].getsockname()[1]}/come/back"
+    probe.close()
+    await probe.wait_closed()
+    auth = AuthSettings(type="oauth2", client_id="mine", client_secret=Secret("my-secret"), redirect_url=back)
+    async with authority(has_registration=False) as them, authority(has_registration=False) as others:
+        for one in (them, others):
+            one.clients["mine"] = {"client_secret": "my-secret", "redirect_uris": [back]}
+        await log_in(tmp_path, them.resource_url, auth)
+        assert [one["grant_type"] for one in them.token_requests] == ["authorization_code"]
+        them.revoke()
+        true_origin, them.origin = them.origin, others.origin
+        with pytest.raises(DariError):
+            await log_in(tmp_path, them.resource_url, auth)
+        assert others.token_requests == []
         them.origin = true_origin
 
 

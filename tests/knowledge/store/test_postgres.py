@@ -289,3 +289,24 @@ def test_public_is_left_out_where_the_extension_has_a_schema_of_its_own(fresh_ur
     make_store(database)
     assert database.rows("SHOW search_path") == [(f"{database.schema}, extensions",)]
     assert database.rows("SELECT '[1,2]'::vector::text") == [("[1,2]",)]
+
+
+def test_a_reset_leaves_the_tables_of_others_alone(connect: Connect) -> None:
+    database = connect()
+    make_store(database)
+    schema = database.schema
+    with database.changing_documents() as connection:
+        connection.execute(f'CREATE TABLE "{schema}".vectors_backup_2024 (n INT)')
+        connection.execute(f'CREATE TABLE "{schema}".vectors_1 (n INT)')
+        postgres_schema.drop_tables(connection, schema)
+        left = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = ?", (schema,)).fetchall()
+    assert left == [("vectors_backup_2024",)]
+
+
+def test_a_schema_of_another_program_is_not_reset(connect: Connect) -> None:
+    database = connect()
+    make_store(database)
+    with database.changing_documents() as connection:
+        connection.execute(f"DELETE FROM \"{database.schema}\".kv WHERE key = 'store_id'")
+        with pytest.raises(Conflict):
+            postgres_schema.drop_tables(connection, database.schema)

@@ -61,6 +61,7 @@ class SdkStorage:
                 client_id=self._auth.client_id,
                 client_secret=secret.reveal() if secret is not None else None,
                 token_endpoint_auth_method=_method(_methods(self._login)) if secret is not None else "none",
+                issuer=self._login.issuer or None,  # another one that is announced later gets no secret
             )
         stored = self._login.kept.client
         ends = stored.get("client_secret_expires_at")

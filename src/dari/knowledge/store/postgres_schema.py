@@ -6,9 +6,10 @@ the slots that have it and what it adds to their score. `vectors_<model_no>` is 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from dari.errors import Unavailable
+from dari.errors import Conflict, Unavailable
 from dari.knowledge.errors import NotIndexed, StoreNewer
 
 if TYPE_CHECKING:
@@ -159,7 +160,12 @@ def check_server(connection: PostgresConnection, place: str) -> None:
 
 
 def drop_tables(connection: PostgresConnection, schema: str) -> int:
-    """Remove everything of the store, and return the bytes that it took."""
+    """Remove everything of the store, and return the bytes that it took. Conflict where there is none: other programs
+    have tables named `kv` and `documents`, too."""
+    if not connection.execute(f"SELECT 1 FROM \"{schema}\".kv WHERE key = 'store_id'").fetchone():
+        raise Conflict(
+            f"the tables in the schema {schema} are not of kebab", "name the schema of the store: `[store] schema`"
+        )
     sql = (
         "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
         " WHERE n.nspname = ? AND c.relkind = 'r'"
@@ -168,7 +174,7 @@ def drop_tables(connection: PostgresConnection, schema: str) -> int:
         line.split()[2] for step in MIGRATIONS for line in step.split(";") if line.split()[:2] == ["CREATE", "TABLE"]
     }
     tables = connection.execute(sql, (schema,)).fetchall()
-    ours = [(name, size) for name, size in tables if name in own or name.startswith("vectors_")]
+    ours = [(name, size) for name, size in tables if name in own or re.fullmatch(r"vectors_\d+", name)]
     if ours:
         connection.execute("DROP TABLE {} CASCADE".format(", ".join(f'"{schema}"."{name}"' for name, _ in ours)))
     return sum(size for _, size in ours)
