@@ -176,3 +176,22 @@ async def test_a_broken_configuration_is_an_error_that_names_the_engine(project:
         formatted = await tools.call("format", paths=["."])
     assert "line-length" in result["errors"][0]["message"]
     assert "line-length" in formatted["errors"][0]["message"]
+
+
+async def test_findings_stay_where_the_look_after_a_fix_fails(project: Path) -> None:
+    """A linter that crashes on its second look has not shown that anything is mended."""
+    real = require_engine("ruff", "pip install ruff")
+    planted = project / ".venv" / "bin" / "ruff"
+    planted.parent.mkdir(parents=True)
+    # The second look is at a copy, in a mirror of ours.
+    planted.write_text(
+        f'#!/bin/sh\ncase "$*" in *--no-fix*dari-mirror*) echo "broken at $PWD" >&2; exit 2;; esac\nexec {real} "$@"\n'
+    )
+    planted.chmod(0o755)
+    (project / "a.py").write_text(UNUSED)
+    async with code_tools(project) as tools:
+        result = await tools.call("lint", paths=["a.py"], fix="safe")
+    assert [one["rule"] for one in result["diagnostics"]] == ["F401"] and "fixed" not in result["summary"]
+    (error,) = result["errors"]
+    assert error["path"] == "a.py" and "broken" in error["message"] and "dari-mirror" not in error["message"]
+    assert [edit["path"] for edit in result["edits"]] == ["a.py"]

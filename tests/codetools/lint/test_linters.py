@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dari.codetools.engines.rewrite import MAX_BY_STDIN
 from tests.support.code_engines import node_project, python_project, require_engine, with_node, with_toolchains
 from tests.support.codetools import code_tools
@@ -74,6 +76,25 @@ async def test_eslint_runs_with_the_projects_configuration_and_never_writes_itse
     assert fixed["summary"]["fixed"] == 2 and fixed["applied"]
     assert (root / "a.js").read_text() == "let x = 1;\nif (x == 2) { debugger }\n"
     assert (root / "--fix.js").read_text() == "let y = 1;\n"
+
+
+@pytest.mark.parametrize("rules", [{"select": ["no-var"]}, {"ignore": ["prefer-const"]}])
+async def test_eslint_fixes_nothing_where_only_some_rules_are_wanted(tmp_path: Path, rules: dict[str, object]) -> None:
+    root = tmp_path / "web"
+    root.mkdir()
+    node_project(root, "eslint")
+    (root / "eslint.config.mjs").write_text("export default [{rules: {'no-var': 'error', 'prefer-const': 'error'}}];\n")
+    text = "var x = 1;\nlet y = 2;\nf(x, y);\n"
+    for name in ("a.js", "b.js"):
+        (root / name).write_text(text)
+    async with code_tools(root, environ=with_node()) as tools:
+        result = await tools.call("lint", paths=["*.js"], fix="safe", rules=rules, dryRun=False)
+        fixed = await tools.call("lint", paths=["a.js"], fix="safe", rules={"select": ["ALL"]}, dryRun=False)
+    assert [one["rule"] for one in result["diagnostics"]] == ["no-var", "no-var"] and "edits" not in result
+    (error,) = result["errors"]
+    assert error["path"] == "a.js" and "cannot fix single rules" in error["message"] and "2 files" in error["message"]
+    assert (root / "b.js").read_text() == text
+    assert "errors" not in fixed and (root / "a.js").read_text() != text
 
 
 async def test_flake8_runs_where_the_project_asks_for_it(tmp_path: Path) -> None:

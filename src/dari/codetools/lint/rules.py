@@ -35,6 +35,10 @@ class RuleFilter(Struct, frozen=True):
             return None
         return RuleFilter(select, tuple(rule for rule in self.ignore if shape.fullmatch(rule)))
 
+    @property
+    def is_narrow(self) -> bool:
+        return bool(self.ignore) or bool(self.select and _ALL not in self.select)
+
     def keeps(self, rule: str) -> bool:
         """For engines that cannot be asked for single rules."""
         return (not self.select or rule in self.select or _ALL in self.select) and rule not in self.ignore

@@ -152,7 +152,11 @@ class _Work:
             if not changed:
                 continue
             sources = [MirroredFile(path, self.after[path]) for path in changed]
-            again = (await self._runner.check_content(choice, sources)).found
+            checked = await self._runner.check_content(choice, sources)
+            if checked.error:  # what it found before stays: nothing shows that it is gone
+                self.errors.append(FileError(self._workspace.show(changed[0]), checked.error))
+                continue
+            again = checked.found
             self.fixed += sum(max(0, len(found[path]) - len(again.get(path, []))) for path in changed)
             for path in changed:
                 found[path] = again.get(path, [])
@@ -167,8 +171,16 @@ class _Work:
         worth = [path for path, some in found.items() if path not in self.after and any(one.fixable for one in some)]
         if not worth:
             return
+        if (rules := self._rules.of(choice.name)) is None or rules.is_narrow:
+            count = f" ({len(worth)} files)" if len(worth) > 1 else ""
+            message = f"eslint cannot fix single rules, so it fixed nothing{count}: leave rules out to fix all"
+            self.errors.append(FileError(self._workspace.show(worth[0]), message))
+            return
         sources, _ = await asyncio.to_thread(read_sources, self._workspace, worth)
         checked = await self._runner.check(choice, [source.path for source in sources], fix_dry_run=True)
+        if checked.error:
+            self.errors.append(FileError(self._workspace.show(worth[0]), checked.error))
+            return
         for source in sources:
             self._final.add((number, source.path))
             left = checked.found.get(source.path, [])
@@ -184,9 +196,9 @@ class _Work:
         if not changed:
             return
         sources = [MirroredFile(path, data) for path, data in changed.items()]
-        again = (await self._runner.check_content(choice, sources)).found
-        for path in changed:
-            left = Counter((one.rule, one.message) for one in again.get(path, []))
+        checked = await self._runner.check_content(choice, sources)
+        for path in changed if not checked.error else ():
+            left = Counter((one.rule, one.message) for one in checked.found.get(path, []))
             marked = []
             for one in found[path]:
                 stays = left[one.rule, one.message] > 0
@@ -243,7 +255,8 @@ class LintRunner:
         """The files as if they had this content."""
         async with open_mirror(sources) as mirror:
             names = {str(mirror.path_of(source.path.absolute)): source.path for source in sources}
-            return await self._run(choice, names, mirror.path_of(choice.folder), [])
+            checked = await self._run(choice, names, mirror.path_of(choice.folder), [])
+            return msgspec.structs.replace(checked, error=mirror.hide_paths(checked.error))
 
     async def _run(
         self, choice: EngineChoice, names: Mapping[str, WorkspacePath], folder: Path, options: Sequence[str]
