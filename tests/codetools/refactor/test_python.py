@@ -302,3 +302,19 @@ async def test_every_example_of_the_guide_is_a_valid_call(tmp_path: Path) -> Non
                 arguments["newName"] = "whole"
             result = await tools.call("refactor", **arguments)
             assert result["hash"] and not result["applied"], line
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+async def test_lines_are_counted_as_python_counts_them(tmp_path: Path, line_end: str) -> None:
+    def text(name: str) -> bytes:
+        rows = ["import os", "\f", f'__all__ = ["{name}"]', "", "", f"def {name}():", "    return '\x85'", ""]
+        return line_end.join(rows).encode()
+
+    def user(name: str) -> bytes:
+        return line_end.join(["\f", "import a", f"from a import {name}", f"print(a.{name}, {name})", ""]).encode()
+
+    root = write_tree(tmp_path / "root", {"a.py": text("find"), "b.py": user("find")})
+    async with code_tools(root) as tools:
+        await tools.call("refactor", op="rename", symbol={"name": "a.find"}, newName="search", dryRun=False)
+    assert (root / "a.py").read_bytes() == text("search")
+    assert (root / "b.py").read_bytes() == user("search")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dari.codetools.refactor.sources import python_lines
+
 
 def module_names(text: str) -> set[str]:
     """What the module binds at its top level, as far as it can be read."""
@@ -33,7 +35,7 @@ def rename_in_all(text: str, old: str, new: str) -> str:
     names = module_names(text)
     if new not in names or old in names:
         return text
-    lines = text.splitlines(keepends=True)
+    lines = python_lines(text)
     for node in sorted(exported(ast.parse(text), old), key=lambda one: (one.lineno, one.col_offset), reverse=True):
         row = lines[node.lineno - 1].encode()
         assert node.end_col_offset is not None

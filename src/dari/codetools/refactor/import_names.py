@@ -6,6 +6,8 @@ import ast
 import warnings
 from collections.abc import Iterator
 
+from dari.codetools.refactor.sources import python_lines
+
 Edit = tuple[int, int, str]
 """Line from 1, column in bytes, and what stands there instead of the old name."""
 
@@ -25,12 +27,12 @@ def rename_imported(text: str, module: str, is_package: bool, target: str, old: 
         except (SyntaxError, ValueError, RecursionError):
             return text, []
     edits = list(_edits(tree, module, is_package, target, old, new))
-    lines = text.split("\n")
+    lines = python_lines(text)
     for line, column, instead in sorted(set(edits), reverse=True):
         row = lines[line - 1].encode()
         if row[column : column + len(old.encode())] == old.encode():
             lines[line - 1] = (row[:column] + instead.encode() + row[column + len(old.encode()) :]).decode()
-    return "\n".join(lines), sorted({line for line, _, _ in edits})
+    return "".join(lines), sorted({line for line, _, _ in edits})
 
 
 def _edits(tree: ast.Module, module: str, is_package: bool, target: str, old: str, new: str) -> Iterator[Edit]:

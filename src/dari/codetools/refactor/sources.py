@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
@@ -71,6 +72,11 @@ class SourceFile(Struct, frozen=True):
             same_place = ends[at] if len(old) == len(new) else by_text.get(text, common)
             rows.append(text + (same_place or common if line.endswith("\n") else ""))
         return "".join(rows)
+
+
+def python_lines(text: str) -> list[str]:
+    """Lines as Python counts them, with their ends: a form feed ends none, and a lone \\r does."""
+    return re.findall(r"[^\r\n]*(?:\r\n|[\r\n])|[^\r\n]+", text)
 
 
 def structural_engine() -> str:
