@@ -237,3 +237,25 @@ async def test_what_cannot_be_moved_is_refused_and_nothing_is_written(
         await moved(root, symbol, to)
     assert raised.value.message and raised.value.hint
     assert read_tree(root) == before
+
+
+async def test_code_of_a_file_in_latin_1_moves_into_a_new_file_in_utf_8(tmp_path: Path) -> None:
+    head = "#!/usr/bin/env python3\n# -*- coding: latin-1 -*-\n"
+    files: dict[str, str | bytes] = {
+        "src/pkg/__init__.py": "",
+        "src/pkg/old.py": f"{head}def name():\n    return 'é'\n\n\n# Stays.\nX = 'ü'\n".encode("latin-1"),
+    }
+    root = write_tree(tmp_path / "root", files)
+    await moved(root, "pkg.old.name", "src/pkg/new.py")
+    assert (root / "src/pkg/new.py").read_bytes() == "def name():\n    return 'é'\n".encode()
+    assert (root / "src/pkg/old.py").read_bytes() == f"{head}\n# Stays.\nX = 'ü'\n".encode("latin-1")
+    run(root, "from pkg.new import name; from pkg.old import X; assert name() + X == chr(233) + chr(252)")
+
+
+async def test_the_head_of_a_file_stays_and_the_comment_of_a_definition_goes(tmp_path: Path) -> None:
+    text = "# Copyright of somebody.\ndef one():\n    pass\n\n\n# About two.\ndef two():\n    pass\n"
+    root = write_tree(tmp_path / "root", {"src/pkg/__init__.py": "", "src/pkg/old.py": text})
+    await moved(root, "pkg.old.one", "src/pkg/new.py")
+    await moved(root, "pkg.old.two", "src/pkg/new.py")
+    assert (root / "src/pkg/old.py").read_text() == "# Copyright of somebody.\n"
+    assert (root / "src/pkg/new.py").read_text() == ("def one():\n    pass\n\n\n# About two.\ndef two():\n    pass\n")

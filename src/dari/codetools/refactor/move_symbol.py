@@ -132,9 +132,7 @@ class _Move:
     def _take_out(self) -> Iterator[tuple[str, _Definition]]:
         old = self._old
         for node in self._nodes:
-            first, last = _first_line(node), node.end_lineno or 0
-            while first > 1 and old.rows[first - 2].startswith("#") and not old.rows[first - 2].startswith("#!"):
-                first -= 1
+            first, last = _comment_start(old.rows, _first_line(node)), node.end_lineno or 0
             following = next((one for one in old.tree.body if one.lineno > last), None)
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_docstring(following) and following is not None:
                 last = following.end_lineno or last
@@ -147,7 +145,8 @@ class _Move:
                     first -= 1
                 old.replace(old.line_start(first), len(old.text), "")
             else:
-                old.replace(old.line_start(first), old.line_start(end + 1), "")
+                gap = "\n" if first > 1 and old.rows[first - 2].startswith("#") else ""  # after the head of the file
+                old.replace(old.line_start(first), old.line_start(end + 1), gap)
             yield text, node
 
     def _needs(self, code: str) -> Needs:
@@ -344,7 +343,7 @@ class _Move:
             ast.parse(new)
             texts[self._target] = new
             line_end = "\r\n" if "\r\n" in self._old.source.text else "\n"
-            data = self._old.source.encode(new.replace("\n", line_end))
+            data = new.replace("\n", line_end).encode()  # the coding line stays in the old module
             files.append(PlannedFile(os.fsencode(self._target.absolute), hash_content(None), data))
         names = {self._map.name(self._old.source.path)}
         if mentions := find_dotted(names, self._name, self._workspace, texts):
@@ -361,6 +360,14 @@ class _Move:
 def _first_line(node: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(one.lineno for one in decorators)])
+
+
+def _comment_start(rows: Sequence[str], first: int) -> int:
+    """The first line of the comment above a definition. One that begins the file is its head, and stays there."""
+    start = first
+    while start > 1 and rows[start - 2].startswith("#"):
+        start -= 1
+    return start if any(row.strip() for row in rows[: start - 1]) else first
 
 
 def _binds(node: ast.stmt) -> set[str]:
