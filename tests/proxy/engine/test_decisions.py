@@ -116,6 +116,17 @@ async def test_a_status_rewritten_to_one_without_a_body_loses_it(status: int) ->
             assert reply.header("content-length") is None
 
 
+@pytest.mark.parametrize("head", ["304 Not Modified\r\nContent-Length: 5", "304 Not Modified", "204 No Content"])
+async def test_a_status_rewritten_from_one_without_a_body_gets_an_empty_one(head: str) -> None:
+    data = f"HTTP/1.1 {head}\r\n\r\n".encode()
+    rules = Fixed(statuses={204: 200, 304: 200})
+    async with origin(answering(data)) as there, proxy(rules=rules) as engine, wire(engine) as line:
+        for _ in range(2):
+            reply = await line.get(there.url())
+            assert (reply.status, reply.header("content-length")) == (200, "0")
+        assert there.connections == 1
+
+
 async def test_headers_are_edited_both_ways() -> None:
     edits = HeaderEdits(remove=(b"x-old",), replace=((b"X-Set", b"2"),), add=((b"X-New", b"3"),))
     rules = Fixed(Decision(request_edits=edits, response_edits=edits))

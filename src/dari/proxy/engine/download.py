@@ -250,6 +250,12 @@ class Download:
                 exchange.fail(error.status, str(error))
                 return
             exchange.flow.status = status = edit.status or status
+        # The client reads a body, or none, by its own method and the status that it sees; the origin had others.
+        method = exchange.flow.method
+        if not may_have_body(status, method):
+            exchange.is_muted = bool(raw) or method != exchange.head.method
+        elif not raw and not may_have_body(head.status, exchange.head.method):
+            head = response_writer.with_length(head, 0)
         self._deliver(head, status, raw, payload, is_done)
         if exchange.upstream is not None:
             exchange.upstream.free(PAUSED)

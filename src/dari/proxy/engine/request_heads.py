@@ -72,7 +72,8 @@ def edited_head(head: RequestHead, edit: HeadEdit, is_complete: bool) -> Request
     changed = copy.copy(head)
     changed.kept = None
     if edit.method is not None:
-        if not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Z-]{1,40}", edit.method):
+        # The origin's answer to CONNECT would be a tunnel, which nobody has asked for.
+        if not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Z-]{1,40}", edit.method) or edit.method == "CONNECT":
             raise BadHead(f"bad method {edit.method[:40]!r}")
         changed.method = edit.method
     if edit.headers is not None:

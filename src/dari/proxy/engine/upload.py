@@ -294,7 +294,7 @@ class Upload:
             return
         exchange.outbox = head + raw if raw else head
         self._is_replayable = (
-            exchange.is_request_done and exchange.flow.method in _IDEMPOTENT and len(exchange.outbox) <= _REPLAY_BYTES
+            exchange.is_request_done and exchange.head.method in _IDEMPOTENT and len(exchange.outbox) <= _REPLAY_BYTES
         )
         upstream = core.pool.take(exchange.route, self._is_replayable)
         if upstream is not None:

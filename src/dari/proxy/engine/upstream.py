@@ -110,7 +110,7 @@ class UpstreamConnection(FlowControlledProtocol):
             if end < 0:
                 self._buffer = data
                 return
-            head = read_response_head(data[:end], exchange.flow.method)
+            head = read_response_head(data[:end], exchange.head.method)
             data = data[end:]
             if head.status >= 200 or head.status == 101:
                 break

@@ -229,7 +229,7 @@ class OriginStream(UpstreamConnection):
             return
         self.stream.kept = None
         try:
-            head = response_head(fields, exchange.flow.method, is_ended, exchange.head.version != "2")
+            head = response_head(fields, exchange.head.method, is_ended, exchange.head.version != "2")
         except BadHead as error:
             self.stream.reset(ErrorCodes.PROTOCOL_ERROR)
             self._session.returned(self)
