@@ -10,10 +10,11 @@ import pytest
 
 from dari.proxy.access import PrivateTargetPolicy, ProxyAccess
 from dari.proxy.ca import CertificateAuthority
+from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.upstream_proxy import bypasses
 from tests.support.origins.certificates import expired
 from tests.support.origins.middle import socks
-from tests.support.origins.origin import Line, answering, origin
+from tests.support.origins.origin import Handler, Line, answering, origin
 from tests.support.origins.relay import relay
 from tests.support.proxy_engine import FAST, Memory, proxy, tunnel, wire
 
@@ -189,3 +190,76 @@ async def test_private_targets_stay_blocked_behind_an_upstream_proxy() -> None:
 )
 def test_bypasses_are_read_as_no_proxy_is(host: str, port: int, patterns: tuple[str, ...], expected: bool) -> None:
     assert bypasses(host, port, patterns) is expected
+
+
+def tunnelling(*answers: bytes) -> Handler:
+    """A proxy that answers CONNECT with these, each in a write of its own, and echoes what is sent into the tunnel."""
+
+    async def handle(line: Line) -> None:
+        await line.head()
+        for answer in answers:
+            await line.say(answer)
+        while data := await line.reader.read(1000):
+            await line.say(data)
+
+    return handle
+
+
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+GREETING = b"SSH-2.0-somebody\r\n"
+
+
+@pytest.mark.parametrize("decrypts", [False, True])
+@pytest.mark.parametrize("answers", [(ESTABLISHED + GREETING,), (ESTABLISHED, GREETING)], ids=["together", "apart"])
+async def test_a_greeting_that_comes_with_the_tunnel_is_passed_on(answers: tuple[bytes, ...], decrypts: bool) -> None:
+    async with origin(tunnelling(*answers)) as middle:
+        config = replace(FAST, upstream_proxy=f"http://127.0.0.1:{middle.port}", sniff_s=0.01)
+        rules, authority = NoRules(decrypts), CertificateAuthority.generate()
+        async with proxy(config, rules=rules, authority=authority) as engine:
+            for _ in range(10):
+                async with tunnel(engine, "host.example:22") as line:
+                    assert await line.reader.readexactly(len(GREETING)) == GREETING
+                    await line.send(b"\x01hello")
+                    assert await line.reader.readexactly(6) == b"\x01hello"
+
+
+async def test_what_comes_with_the_tunnel_is_no_answer_of_an_origin_behind_tls() -> None:
+    split = ESTABLISHED + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+    async with origin(tunnelling(split)) as middle:
+        config = replace(FAST, upstream_proxy=f"http://127.0.0.1:{middle.port}")
+        async with proxy(config) as engine, wire(engine) as line:
+            reply = await line.get("https://origin.example/")
+            assert reply.status == 502 and b"evil" not in reply.body
+
+
+async def test_what_a_socks_proxy_sends_before_it_is_asked_is_no_answer_of_the_origin() -> None:
+    """Plain requests go through tunnels of SOCKS only, and nothing else would notice."""
+
+    async def handle(line: Line) -> None:
+        await line.reader.readexactly(3)
+        await line.say(b"\x05\x00")
+        await line.reader.readexactly(10)
+        await line.say(b"\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x00HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        await line.reader.read()
+
+    async with origin(handle) as middle:
+        config = replace(FAST, upstream_proxy=f"socks5://127.0.0.1:{middle.port}")
+        async with proxy(config) as engine, wire(engine) as line:
+            reply = await line.get("http://10.0.0.1/")
+            assert reply.status == 502 and b"evil" not in reply.body
+
+
+@pytest.mark.parametrize("rest", [b"", GREETING], ids=["silent", "greeting"])
+async def test_a_tunnel_that_ends_as_it_opens_ends_for_the_client(rest: bytes) -> None:
+    async def handle(line: Line) -> None:
+        await line.head()
+        await line.say(ESTABLISHED + rest)
+        line.writer.close()
+
+    async with origin(handle) as middle:
+        config = replace(FAST, upstream_proxy=f"http://127.0.0.1:{middle.port}")
+        async with proxy(config) as engine, wire(engine) as line:
+            await line.send(b"CONNECT host.example:22 HTTP/1.1\r\nHost: host.example:22\r\n\r\n")
+            reply = await line.head()
+            assert reply.status in (200, 502)
+            assert (await line.rest()).endswith(rest if reply.status == 200 else b"")

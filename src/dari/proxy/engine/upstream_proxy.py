@@ -105,11 +105,11 @@ class UpstreamProxy:
         transport.write(head + b"\r\n")
         transport.resume_reading()
         status = await answer.status
-        transport.pause_reading()
         if status == 407:
             raise ProxyRefused(self.wants_login())
         if not 200 <= status < 300:
             raise ProxyRefused(f"the upstream proxy {self.name} answered {status} for {host}:{route.port}")
+        _hand_over(transport, answer.rest, answer.is_lost)
 
     def wants_login(self) -> str:
         given = "refuses the user and password of its URL" if self._login is not None else "asks for a login"
@@ -138,10 +138,20 @@ class UpstreamProxy:
             raise ProxyRefused(f"the upstream proxy {self.name} cannot reach {route.host}:{route.port}: {why}")
         length = {1: 4, 4: 16}.get(kind)
         await reader.exactly((length if length is not None else (await reader.exactly(1))[0]) + 2)
-        transport.pause_reading()
-        blank = Blank(reader.rest)
-        blank.transport = transport
-        transport.set_protocol(blank)
+        _hand_over(transport, reader.rest, reader.is_lost)
+
+
+def _hand_over(transport: asyncio.Transport, early: bytes, is_lost: bool) -> None:
+    """The tunnel stands, and the next protocol begins with `early`: a server behind it may have spoken first.
+
+    Nobody else could take that for an answer: to TLS and HTTP/2 it is an error, and a connection for plain requests
+    is given up when it brings something before it was asked (`UpstreamConnection`).
+    """
+    blank = Blank(early)
+    blank.is_ended = is_lost
+    blank.transport = transport
+    transport.pause_reading()
+    transport.set_protocol(blank)
 
 
 def bypasses(host: str, port: int, patterns: tuple[str, ...]) -> bool:
@@ -183,23 +193,27 @@ def _socks_address(host: str) -> bytes:
 class _ConnectAnswer(asyncio.Protocol):
     def __init__(self) -> None:
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._buffer = b""
+        self.rest = b""
+        """What came behind the answer's head, once that is here."""
+        self.is_lost = False
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
+        self.rest += data
+        if self.status.done():
+            return
         try:
-            end = head_end(self._buffer)
-            if end < 0 or self.status.done():
+            end = head_end(self.rest)
+            if end < 0:
                 return
-            head = ResponseHead(self._buffer[:end], "CONNECT")
-            if len(self._buffer) > end and head.status < 300:
-                raise BadHead("bytes before the tunnel was used")
+            head = ResponseHead(self.rest[:end], "CONNECT")
         except BadHead as error:
-            self.connection_lost(ConnectionError(f"its answer is malformed: {error}"))
+            self.status.set_exception(ConnectionError(f"its answer is malformed: {error}"))
         else:
+            self.rest = self.rest[end:]
             self.status.set_result(head.status)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
         if not self.status.done():
             self.status.set_exception(exc or ConnectionResetError("it closed the connection"))
 
@@ -209,6 +223,7 @@ class _Reader(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.rest = b""
+        self.is_lost = False
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -226,6 +241,7 @@ class _Reader(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
         self._error = exc or ConnectionResetError("it closed the connection")
         self._wake()
 
