@@ -143,7 +143,7 @@ async def test_a_command_that_is_not_shown_whole_is_neither_copied_nor_run_again
         for at, count in ((0, 0), (1, 0), (2, 1)):
             await expect(blocks.nth(at).get_by_role("button", name=name)).to_have_count(count)
     for at in (0, 1):
-        await expect(blocks.nth(at)).to_contain_text("cannot be copied or run again here")
+        await expect(blocks.nth(at)).to_contain_text("cannot be copied or run again")
         await expect(blocks.nth(at).get_by_role("button", name="Copy the output")).to_be_visible()
     await expect(blocks.nth(2)).not_to_contain_text("cannot be copied")
     korean = await open_pane(await new_person(language="ko"), pane_id, "?commands=1")
@@ -394,7 +394,6 @@ async def test_the_live_screen_is_reached_again_after_the_pane_was_lost_while_lo
     params = {"topic": f"pane:{pane_id}", "error": error}
     sockets[-1].send(json.dumps({"jsonrpc": "2.0", "method": "topics/ended", "params": params}))
     await expect(term).to_have_attribute("data-was-lost", "yes")
-    await expect(card.get_by_role("button", name="Follow")).to_be_visible()
     await expect(term).to_have_attribute("data-state", "past")  # the page asks again by itself
     await agent.call("crux_execute_command", command="echo after-the-loss", pane_id=pane_id)
     await card.get_by_role("button", name="Follow").click()

@@ -93,10 +93,10 @@ export function paneCard({ id, signal, isMine = false, showsCommands, find = "",
     const facts = h("div", { class: "facts" });
     const item = h("li", { class: "block", data: { id: block.id } }, code, facts,
       // A command that is shown shortened, or with its hidden characters spelled out, is another one than was run.
-      block.is_exact ? null : h("p", { class: "muted small" }, t("block.notExact")),
-      h("div", { class: "row" }, block.is_exact ? copyButton(block.command, t("block.copyCommand")) : null,
+      h("div", { class: "row" }, block.is_exact
+        ? [copyButton(block.command, t("block.copyCommand")), button("refresh", t("block.again"), () => again(block).catch(toastError))]
+        : h("span", { class: "muted small grow" }, t("block.notExact")),
         button("file", t("block.copyOutput"), async () => copyText((await command(block.id)).output)),
-        block.is_exact ? button("refresh", t("block.again"), () => again(block).catch(toastError)) : null,
         button("eye", t("block.jump"), () => jump(block.id).catch(toastError))));
     item.fill = (one) => {
       item.dataset.state = stateOf(one);

@@ -74,11 +74,6 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     onError?.(error);
   }
 
-  /** Frames come; "lost" and "over" stay until one does. */
-  function isWell() {
-    return el.dataset.state !== "lost" && el.dataset.state !== "over";
-  }
-
   function draw() {
     drawing = 0;
     if (!facts) return;
@@ -105,7 +100,6 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
       }
       if (row !== shownRow) showRow(row);
     }
-    if (facts.exit_code !== null) el.dataset.exit = facts.exit_code;
   }
 
   // What a screen reader hears: the rows that changed, once the screen is quiet, while the pane has the focus.
@@ -191,9 +185,7 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
       first = loaded.start;
       end = loaded.start + loaded.rows.length;
       past.replaceChildren(chunk(loaded));
-      past.hidden = false;
-      screen.hidden = true;
-      if (isWell()) el.dataset.state = "past";
+      showPast(true);
       const target = row === null ? null : past.querySelector(`[data-row="${row}"]`);
       if (target) {
         target.classList.add("hit");
@@ -204,11 +196,15 @@ export function termView({ paneId, signal, onFrame, onError, onLeave, onPalette 
     }
   }
 
+  function showPast(on) {
+    past.hidden = !on;
+    screen.hidden = on;
+    if (!/lost|over/.test(el.dataset.state)) el.dataset.state = on ? "past" : "live"; // those stay until a frame comes
+  }
+
   function follow() {
     if (past.hidden) return;
-    if (isWell()) el.dataset.state = "live";
-    past.hidden = true;
-    screen.hidden = false;
+    showPast(false);
     past.replaceChildren();
     shownRow = -1;
     drawing ||= requestAnimationFrame(draw);
