@@ -245,8 +245,8 @@ class WatchApi:
             for each in pieces
         )
         if data:
-            await pane.write(data)
-            self._all.input_guard(pane).note(data.decode(errors="replace"))
+            guard = self._all.input_guard(pane)
+            await pane.write(data, lambda: guard.note(data.decode(errors="replace")))
         return Success()
 
     @expose("crux:pane/mouse", "admin")
