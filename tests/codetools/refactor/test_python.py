@@ -318,3 +318,91 @@ async def test_lines_are_counted_as_python_counts_them(tmp_path: Path, line_end:
         await tools.call("refactor", op="rename", symbol={"name": "a.find"}, newName="search", dryRun=False)
     assert (root / "a.py").read_bytes() == text("search")
     assert (root / "b.py").read_bytes() == user("search")
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "from a import foo\n\n\ndef use():\n    bar = 1\n    return foo() + bar\n",
+        "from a import foo\n\n\ndef use(bar):\n    return foo() + bar\n",
+        "from a import foo\n\nuse = lambda bar: foo() + bar\n",
+        "from a import foo\n\nuse = [foo() for bar in range(3)]\n",
+        "from a import *\n\n\ndef bar():\n    return foo()\n",
+        "from a import foo\n\n\ndef f():\n    try:\n        foo()\n    except E as bar:\n        print(bar)\n",
+    ],
+)
+async def test_a_rename_that_another_name_would_capture_is_refused(tmp_path: Path, user: str) -> None:
+    root = write_tree(tmp_path / "root", {"a.py": "def foo():\n    return 1\n", "b.py": user})
+    before = read_tree(root)
+    async with code_tools(root) as tools:
+        with pytest.raises(Conflict) as raised:
+            await tools.call("refactor", op="rename", symbol={"name": "a.foo"}, newName="bar", dryRun=False)
+    assert "b.py:" in raised.value.message and "'bar'" in raised.value.message
+    assert read_tree(root) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "col", "new_name"),
+    [
+        ("def foo():\n    return len('a')\n", 1, 5, "len"),
+        ("bar = 1\n\n\ndef f():\n    foo = 2\n    return foo + bar\n", 5, 5, "bar"),
+        ("def f():\n    foo = 2\n\n    def g(bar):\n        return foo + bar\n\n    return g\n", 2, 5, "bar"),
+        ("def f():\n    foo, bar = 1, 2\n    return foo + bar\n", 2, 5, "bar"),
+    ],
+)
+async def test_a_name_that_would_hide_another_is_refused(
+    tmp_path: Path, text: str, line: int, col: int, new_name: str
+) -> None:
+    root = write_tree(tmp_path / "root", {"a.py": text})
+    symbol = {"path": "a.py", "line": line, "col": col}
+    async with code_tools(root) as tools:
+        with pytest.raises(Conflict):
+            await tools.call("refactor", op="rename", symbol=symbol, newName=new_name, dryRun=False)
+    assert (root / "a.py").read_text() == text
+
+
+async def test_a_local_of_the_new_name_that_meets_no_use_is_no_obstacle(tmp_path: Path) -> None:
+    text = "def foo():\n    return 1\n\n\ndef other(bar):\n    return bar\n\n\nclass C:\n    foo = foo\n    bar = 2\n"
+    root = write_tree(tmp_path / "root", {"a.py": text + "\n    def bar(self):\n        return foo()\n"})
+    async with code_tools(root) as tools:
+        await tools.call("refactor", op="rename", symbol={"name": "a.foo"}, newName="bar", dryRun=False)
+    assert "def bar():" in (root / "a.py").read_text() and "return bar()" in (root / "a.py").read_text()
+
+
+FALLBACK: dict[str, str | bytes] = {
+    "pkg/__init__.py": "",
+    "pkg/a.py": "def helper():\n    return 1\n",
+    "fallback.py": "def helper():\n    return 2\n",
+}
+
+
+@pytest.mark.parametrize("order", [("pkg.a", "fallback"), ("fallback", "pkg.a")])
+async def test_the_fallback_of_an_import_is_known_by_the_new_name_too(tmp_path: Path, order: tuple[str, str]) -> None:
+    form = "try:\n    from {} import {}\nexcept ImportError:\n    from {} import {}\n\nVALUE = {}()\n"
+    user = form.format(order[0], "helper", order[1], "helper", "helper")
+    root = write_tree(tmp_path / "root", {**FALLBACK, "b.py": user})
+    async with code_tools(root) as tools:
+        await tools.call("refactor", op="rename", symbol={"name": "pkg.a.helper"}, newName="aid", dryRun=False)
+    names = ["aid" if module == "pkg.a" else "helper as aid" for module in order]
+    assert (root / "b.py").read_text() == form.format(order[0], names[0], order[1], names[1], "aid")
+
+
+async def test_a_rename_that_would_leave_a_fallback_behind_is_refused(tmp_path: Path) -> None:
+    user = "import os\n\nif os.name:\n    from pkg.a import helper\nelse:\n    from fallback import helper\n"
+    root = write_tree(tmp_path / "root", {**FALLBACK, "b.py": f"{user}\nVALUE = helper()\n"})
+    before = read_tree(root)
+    async with code_tools(root) as tools:
+        with pytest.raises(Conflict) as raised:
+            await tools.call("refactor", op="rename", symbol={"name": "pkg.a.helper"}, newName="aid", dryRun=False)
+    assert "b.py:" in raised.value.message and "'helper'" in raised.value.message
+    assert read_tree(root) == before
+
+
+async def test_imports_that_begin_at_a_folder_of_their_own_follow(tmp_path: Path) -> None:
+    files = {f"back/{name}": text for name, text in FALLBACK.items()}
+    use = "from pkg.a import helper\nfrom fallback import helper as other\n\nhelper(), other()\n"
+    root = write_tree(tmp_path / "root", {**files, "back/pkg/b.py": use})
+    async with code_tools(root) as tools:
+        await tools.call("refactor", op="rename", symbol={"name": "pkg.a.helper"}, newName="aid", dryRun=False)
+    expected = use.replace("import helper\n", "import aid\n").replace("\nhelper()", "\naid()")
+    assert (root / "back/pkg/b.py").read_text() == expected

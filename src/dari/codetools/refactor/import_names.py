@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dari.codetools.refactor.sources import python_lines
 
@@ -27,12 +27,39 @@ def rename_imported(text: str, module: str, is_package: bool, target: str, old: 
         except (SyntaxError, ValueError, RecursionError):
             return text, []
     edits = list(_edits(tree, module, is_package, target, old, new))
-    lines = python_lines(text)
+    return _apply(text, edits, old), sorted({line for line, _, _ in edits})
+
+
+def restore_foreign(
+    before: str, after: str, module: str, is_package: bool, old: str, new: str, has_new: Callable[[str], bool]
+) -> str:
+    """The new text, where `from other import old` was renamed and `other` has no such name: `old as new` again."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            trees = ast.parse(before), ast.parse(after)
+        except (SyntaxError, ValueError, RecursionError):
+            return after
+    was, now = ([node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)] for tree in trees)
+    if len(was) != len(now):
+        return after
+    edits = [
+        (two.lineno, two.col_offset, old if two.asname else f"{old} as {new}")
+        for first, second in zip(was, now, strict=True)
+        if not has_new(_absolute(second, module, is_package))
+        for one, two in zip(first.names, second.names, strict=False)
+        if one.name == old and two.name == new
+    ]
+    return _apply(after, edits, new)
+
+
+def _apply(text: str, edits: Sequence[Edit], word: str) -> str:
+    lines, size = python_lines(text), len(word.encode())
     for line, column, instead in sorted(set(edits), reverse=True):
         row = lines[line - 1].encode()
-        if row[column : column + len(old.encode())] == old.encode():
-            lines[line - 1] = (row[:column] + instead.encode() + row[column + len(old.encode()) :]).decode()
-    return "".join(lines), sorted({line for line, _, _ in edits})
+        if row[column : column + size] == word.encode():
+            lines[line - 1] = (row[:column] + instead.encode() + row[column + size :]).decode()
+    return "".join(lines)
 
 
 def _edits(tree: ast.Module, module: str, is_package: bool, target: str, old: str, new: str) -> Iterator[Edit]:
@@ -53,12 +80,30 @@ def _edits(tree: ast.Module, module: str, is_package: bool, target: str, old: st
                     yield one.lineno, one.col_offset, f"{new} as {old}" if keeps else new
                 elif f"{source}.{one.name}" == target:
                     modules.add(one.asname or one.name)
+    yield from _fallbacks(tree, module, is_package, target, old, new)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == old and binds_name:
             yield node.lineno, node.col_offset, new
         elif isinstance(node, ast.Attribute) and node.attr == old and _dotted(node.value) in modules:
             assert node.end_lineno is not None and node.end_col_offset is not None
             yield node.end_lineno, node.end_col_offset - len(old.encode()), new
+
+
+def _fallbacks(tree: ast.Module, module: str, is_package: bool, target: str, old: str, new: str) -> Iterator[Edit]:
+    """`except ImportError: from other import old`: the file knows it by the new name, too."""
+    for attempt in (node for node in ast.walk(tree) if isinstance(node, ast.Try)):
+        tried = [node for node in attempt.body if isinstance(node, ast.ImportFrom)]
+        instead = [node for handler in attempt.handlers for node in handler.body if isinstance(node, ast.ImportFrom)]
+        for these, those in ((tried, instead), (instead, tried)):
+            is_renamed = any(
+                _absolute(node, module, is_package) == target and one.asname is None and one.name in (old, new)
+                for node in these
+                for one in node.names
+            )
+            for node in those if is_renamed else ():
+                if _absolute(node, module, is_package) != target:
+                    found = [one for one in node.names if one.name == old and one.asname is None]
+                    yield from ((one.lineno, one.col_offset, f"{old} as {new}") for one in found)
 
 
 def _binds(tree: ast.Module, name: str) -> bool:

@@ -14,11 +14,12 @@ from typing import Any
 from dari.codetools.edits.undo import hash_content
 from dari.codetools.refactor.annotations import is_annotated
 from dari.codetools.refactor.exports import module_names, rename_in_all
-from dari.codetools.refactor.import_names import rename_imported
+from dari.codetools.refactor.import_names import rename_imported, restore_foreign
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.mentions import count_mentions, rename_mentions
 from dari.codetools.refactor.move_symbol import move_symbol
 from dari.codetools.refactor.python_symbols import Place, definitions, find_place, module_name
+from dari.codetools.refactor.scopes import find_collision
 from dari.codetools.refactor.sources import SourceFile, check_parses, find_syntax_error, planned, read_sources
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput, NotFound
@@ -91,6 +92,8 @@ def rename(job: Job, workspace: Workspace) -> Plan:
             if (text := rename_mentions(before, old, job.new_name)) != before:
                 check_parses(source, text, workspace.show(source.path))
                 texts[source] = text
+    for source, text in texts.items():
+        _check_meaning(source, text, workspace)
     files = _plan(texts, moves, workspace)
     notes = _notes(unsure, job, old, workspace, [one for one in wanted if _may_use(one, old, place)])
     return Plan(files, notes, _engine(), f"rename {old} to {job.new_name}")
@@ -121,6 +124,19 @@ def _follow_imports(
             found[source] = text
             name = _relative(source.path, workspace)
             unsure[:] = [one for one in unsure if one not in {f"{name}:{line}" for line in lines}]
+    known = {
+        module_name(one.path, workspace): text for one, text in ({one: one.text for one in sources} | found).items()
+    }
+
+    def has_new(module: str) -> bool:
+        # By their ends: imports may begin at another folder than names do here.
+        texts = [text for name, text in known.items() if new in text and f".{name}".endswith(f".{module}")]
+        return any(new in module_names(text) or re.search(r"\bimport +\*", text) for text in texts)
+
+    for source, text in found.items():
+        is_package = source.path.relative.endswith("__init__.py")
+        module = module_name(source.path, workspace)
+        found[source] = restore_foreign(source.text, text, module, is_package, old, new, has_new)
     return found
 
 
@@ -338,6 +354,19 @@ def _check_free(
     for source in sources:
         if _relative(source.path, workspace) in contents and {old, new} <= module_names(source.plain):
             raise Conflict(f"{workspace.show(source.path)} has a {new!r} already", "choose another newName")
+
+
+def _check_meaning(source: SourceFile, text: str, workspace: Workspace) -> None:
+    """Conflict where a name of the new text means something else: a local that has the new name, or a builtin."""
+    found = find_collision(source.text, text)
+    if found is None:
+        return
+    place = f"{workspace.show(source.path)}:{found.line}"
+    if found.is_split:
+        raise Conflict(
+            f"{place} gives {found.name!r} another value, which would keep its name", "rename it there first"
+        )
+    raise Conflict(f"{place} would take two different names for one {found.name!r}", "choose another newName")
 
 
 def _notes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -24,6 +25,25 @@ class Use(Struct, frozen=True):
     is_store: bool = False
 
 
+class Symbol(Struct, frozen=True):
+    scope: int
+    """The one that binds the name, counted from the top of the file; 0 for the module, or what is built in."""
+    name: str
+
+
+class Collision(Struct, frozen=True):
+    line: int
+    name: str
+    is_split: bool = False
+    """The name has another one in some places only; otherwise two names are one."""
+
+
+class _Scope(Struct, frozen=True):
+    kind: str
+    names: set[str]
+    number: int
+
+
 def global_uses(tree: ast.Module, *, lazy_annotations: bool | None = None) -> list[Use]:
     """Every name that no function, class or comprehension around it binds."""
     is_lazy = has_future_annotations(tree) if lazy_annotations is None else lazy_annotations
@@ -31,6 +51,36 @@ def global_uses(tree: ast.Module, *, lazy_annotations: bool | None = None) -> li
     for node in tree.body:
         walker.visit(node)
     return walker.uses
+
+
+def find_collision(before: str, after: str) -> Collision | None:
+    """What a rename did to the names of a file besides renaming: it made one of two, or two of one."""
+    old, new = _symbols(before), _symbols(after)
+    if len(old) != len(new):
+        return None  # not only names differ
+    meant: dict[Symbol, Symbol] = {}
+    became: dict[Symbol, Symbol] = {}
+    for (_, was), (line, now) in zip(old, new, strict=True):
+        if was is None or now is None:
+            continue
+        if meant.setdefault(now, was) != was:
+            return Collision(line, now.name)
+        if (first := became.setdefault(was, now)) != now:
+            return Collision(line, now.name) if first.name == now.name else Collision(line, was.name, is_split=True)
+    return None
+
+
+def _symbols(text: str) -> list[tuple[int, Symbol | None]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return []
+    walker = _Walker(False)
+    for node in tree.body:
+        walker.visit(node)
+    return walker.symbols
 
 
 def has_future_annotations(tree: ast.Module) -> bool:
@@ -69,21 +119,37 @@ def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
 class _Walker(ast.NodeVisitor):
     def __init__(self, is_lazy: bool) -> None:
         self.uses: list[Use] = []
+        self.symbols: list[tuple[int, Symbol | None]] = []
+        """Every name that is bound or used, with its line; None where only running tells what it means."""
         self._is_lazy = is_lazy
-        self._scopes: list[tuple[str, set[str]]] = []
+        self._scopes: list[_Scope] = []
+        self._scope_count = 0
         self._function: Function | None = None
         self._is_typing = False
 
     def visit_Name(self, node: ast.Name) -> None:
-        if not any(node.id in names for _, names in self._scopes):
-            self._add(node.id, node, not isinstance(node.ctx, ast.Load))
+        is_store = not isinstance(node.ctx, ast.Load)
+        scope = self._record(node.id, node.lineno, is_store=is_store)
+        if scope is None:
+            self._add(node.id, node, is_store)
+
+    def _record(self, name: str, line: int, *, is_store: bool = True) -> _Scope | None:
+        scope = next((one for one in reversed(self._scopes) if name in one.names), None)
+        # `name = name` in a class reads the one around it.
+        is_unsure = scope is not None and scope.kind == "class" and not is_store
+        self.symbols.append((line, None if is_unsure else Symbol(scope.number if scope else 0, name)))
+        return scope
+
+    def _open(self, kind: str, names: set[str]) -> _Scope:
+        self._scope_count += 1
+        return _Scope(kind, names, self._scope_count)
 
     def _add(self, name: str, node: ast.AST, is_store: bool = False) -> None:
         when: When = "typing" if self._is_typing else "later" if self._in_function() else "loading"
         self.uses.append(Use(name, node, when, self._function, is_store))
 
     def _in_function(self) -> bool:
-        return any(kind == "function" for kind, _ in self._scopes)
+        return any(one.kind == "function" for one in self._scopes)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._visit_function(node)
@@ -92,6 +158,7 @@ class _Walker(ast.NodeVisitor):
         self._visit_function(node)
 
     def _visit_function(self, node: Function) -> None:
+        self._record(node.name, node.lineno)
         arguments = node.args
         for one in (*node.decorator_list, *arguments.defaults, *(one for one in arguments.kw_defaults if one)):
             self.visit(one)
@@ -101,7 +168,7 @@ class _Walker(ast.NodeVisitor):
             self._visit_annotation(argument.annotation)
         self._visit_annotation(node.returns)
         outer, self._function = self._function, self._function or node
-        self._visit_scope("function", bound_names(node.body) | {one.arg for one in every}, node.body)
+        self._visit_scope("function", bound_names(node.body) | {one.arg for one in every}, [*every, *node.body])
         self._function = outer
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
@@ -110,9 +177,13 @@ class _Walker(ast.NodeVisitor):
             self.visit(one)
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         every += [one for one in (arguments.vararg, arguments.kwarg) if one]
-        self._visit_scope("function", {one.arg for one in every}, [node.body])
+        self._visit_scope("function", {one.arg for one in every}, [*every, node.body])
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self._record(node.arg, node.lineno)  # its annotation is outside of the function
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._record(node.name, node.lineno)
         for one in (*node.decorator_list, *node.bases, *(word.value for word in node.keywords)):
             self.visit(one)
         self._visit_scope("class", bound_names(node.body), node.body)
@@ -120,18 +191,38 @@ class _Walker(ast.NodeVisitor):
     def _visit_scope(self, kind: str, names: set[str], body: Iterable[ast.AST]) -> None:
         outer = self._scopes
         # Functions do not see the names of a class around them.
-        self._scopes = [*(one for one in outer if kind == "class" or one[0] != "class"), (kind, names)]
+        self._scopes = [*(one for one in outer if kind == "class" or one.kind != "class"), self._open(kind, names)]
         for node in body:
             self.visit(node)
         self._scopes = outer
 
     def _visit_comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
         names = bound_names(part.target for part in node.generators)
-        outer, self._scopes = self._scopes, [*self._scopes, ("comprehension", names)]
+        outer, self._scopes = self._scopes, [*self._scopes, self._open("comprehension", names)]
         self.generic_visit(node)
         self._scopes = outer
 
     visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _visit_comprehension
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for one in node.names:
+            self._record(one.asname or one.name.split(".")[0], one.lineno)
+
+    visit_ImportFrom = visit_Import
+
+    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
+        for name in node.names:
+            self._record(name, node.lineno)
+
+    visit_Nonlocal = visit_Global
+
+    def _visit_capture(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
+        name = node.rest if isinstance(node, ast.MatchMapping) else node.name
+        if name:
+            self._record(name, node.lineno)
+        self.generic_visit(node)
+
+    visit_ExceptHandler = visit_MatchAs = visit_MatchStar = visit_MatchMapping = _visit_capture
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self.visit(node.target)
@@ -164,8 +255,9 @@ class _Walker(ast.NodeVisitor):
         self.visit(node)
         self._is_typing = True
         for quoted in _quoted(node):
-            known = len(self.uses)
+            known, recorded = len(self.uses), len(self.symbols)
             self.visit(quoted)
+            del self.symbols[recorded:]  # a name in a string is renamed or not: the notes tell
             # The parsed string has no place of its own in the file.
             self.uses[known:] = [Use(use.name, node, use.when, use.function) for use in self.uses[known:]]
         self._is_typing = outer
