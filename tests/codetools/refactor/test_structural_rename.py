@@ -247,3 +247,47 @@ async def test_an_export_of_commonjs_keeps_its_name_for_those_who_load_it(tmp_pa
     await refactored(root, op="rename", symbol={"path": "a.js", "line": 1}, newName="fresh")
     assert (root / "a.js").read_text() == "function fresh() {}\nmodule.exports = { old: fresh };\n"
     assert (root / "b.js").read_text() == use
+
+
+async def test_what_a_file_passes_on_from_another_is_renamed(tmp_path: Path) -> None:
+    files: Files = {
+        "a.ts": "export function foo() { return 1; }\n",
+        "index.ts": "export { other } from 'lodash';\nexport { foo } from './a';\nexport type { T } from './a';\n",
+        "use.ts": "import { foo } from './index';\nfoo();\n",
+        "foreign.ts": "export { foo } from 'lodash';\n",
+    }
+    root = write_tree(tmp_path / "root", files)
+    await refactored(root, op="rename", symbol={"path": "a.ts", "line": 1, "col": 17}, newName="bar")
+    assert (root / "index.ts").read_text() == str(files["index.ts"]).replace("foo", "bar")
+    assert (root / "use.ts").read_text() == "import { bar } from './index';\nbar();\n"
+    assert (root / "foreign.ts").read_text() == files["foreign.ts"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "col"),
+    [
+        ("function foo() { return 1; }\nfunction use(bar) {\n  return foo() + bar;\n}\n", 1, 10),
+        ("function foo() { return 1; }\nfunction use() {\n  const bar = 1;\n  return foo() + bar;\n}\n", 1, 10),
+        ("import { bar } from './b';\nfunction foo() { return bar; }\n", 2, 10),
+        ("function foo() { return bar(); }\n", 1, 10),
+        ("const bar = 1;\nfunction use() {\n  const foo = 2;\n  return foo + bar;\n}\n", 3, 9),
+    ],
+)
+async def test_a_rename_that_another_name_would_capture_is_refused(
+    tmp_path: Path, text: str, line: int, col: int
+) -> None:
+    root = write_tree(tmp_path / "root", {"a.js": text})
+    with pytest.raises(Conflict) as raised:
+        await refactored(root, op="rename", symbol={"path": "a.js", "line": line, "col": col}, newName="bar")
+    assert "a.js:" in raised.value.message and "'bar'" in raised.value.message
+    assert (root / "a.js").read_text() == text
+
+
+async def test_a_local_of_the_new_name_that_meets_no_use_is_no_obstacle(tmp_path: Path) -> None:
+    text = (
+        "import { bar as b } from './b';\nfunction foo() { return { bar: b.bar }; }\n"
+        "function other(bar) { return bar.foo; }\nfoo();\n"
+    )
+    root = write_tree(tmp_path / "root", {"a.js": text})
+    await refactored(root, op="rename", symbol={"path": "a.js", "line": 2, "col": 10}, newName="bar")
+    assert (root / "a.js").read_text() == text.replace("foo()", "bar()")

@@ -55,6 +55,7 @@ _MODULES = re.compile(
 )
 _NAMES_MEMBER = frozenset({"literal_element", "qualified_identifier", "field_initializer", "field_designator"})
 """Where a member is named by a plain identifier: `T{Name: 1}` of Go, `A::name` of C++."""
+_FROM = r"from\s*['\"]([^'\"]+)['\"]"
 _MAX_SHOWN = 8
 
 
@@ -358,20 +359,43 @@ def _is_foreign(use: IdentifierUse, target: IdentifierUse) -> bool:
     if use.source.path == target.source.path or use.source.language not in _FAMILIES[0]:
         return False
     name = re.escape(use.source.text[use.start : use.end])
-    found = re.search(rf"import\s+[^;'\"]*\b{name}\b[^;'\"]*from\s*['\"]([^'\"]+)['\"]", use.source.text)
-    return found is None or not found[1].startswith((".", "@/", "~/", "#"))
+    text, near = use.source.text, (".", "@/", "~/", "#")
+    for passed in re.finditer(rf"\bexport\s+(?:type\s+)?\{{[^}}]*\b{name}\b[^}}]*\}}\s*{_FROM}", text):
+        if passed.start() <= use.start < passed.end():  # what a file passes on is not a name in it
+            return not passed[1].startswith(near) or re.search(r"\bas\s+$", text[: use.start]) is not None
+    found = re.search(rf"import\s+[^;'\"]*\b{name}\b[^;'\"]*{_FROM}", text)
+    return found is None or not found[1].startswith(near)
 
 
 def _check_free(
     new: str, target: IdentifierUse, places: Sequence[IdentifierUse], job: Job, workspace: Workspace
 ) -> None:
+    """Conflict where the new name is defined beside the target, or one of the two would hide the other."""
     for source in _sources_of(places):
-        for one in _uses(source, new):
-            inside = target.level != "local" or target.scope[0] <= one.start < target.scope[1]
-            if one.level and inside and (one.level != "local" or target.level == "local"):
+        here = [one.start for one in places if one.source.path == source.path and one.kind not in _PROPERTY]
+        others = list(_uses(source, new))
+        for one in others:
+            if target.level == "local":
+                is_taken = target.scope[0] <= one.start < target.scope[1] and (bool(one.level) or _is_plain(one))
+            elif one.level == "local":
+                is_taken = any(one.scope[0] <= start < one.scope[1] for start in here)
+            elif one.level is None and target.level == "top" and source.language in _FAMILIES[0]:
+                is_taken = _is_plain(one) and not _is_shadowed(one, others, target)  # imported, or the platform's
+            else:
+                is_taken = one.level is not None
+            if is_taken:
                 raise Conflict(
                     f"{workspace.show(source.path)}:{one.line} has a {new!r} already", "choose another newName"
                 )
+
+
+def _is_plain(use: IdentifierUse) -> bool:
+    """The name of a variable, not of a member, nor of what another file exports: `import { name as other }`."""
+    if use.kind in _PROPERTY or use.owner or use.parent in _NAMES_MEMBER or "scoped" in use.parent:
+        return False
+    is_renamed = use.parent.endswith("port_specifier") and re.match(r"\s+as\b", use.source.text[use.end :])
+    is_passed_on = use.parent == "export_specifier"
+    return not is_renamed and not is_passed_on
 
 
 def _sources_of(places: Sequence[IdentifierUse]) -> list[SourceFile]:
