@@ -357,15 +357,13 @@ def _check_free(
 
 
 def _check_meaning(source: SourceFile, text: str, workspace: Workspace) -> None:
-    """Conflict where a name of the new text means something else: a local that has the new name, or a builtin."""
+    """Conflict where a name of the new text means something else (a local has it, or a builtin), or was left out."""
     found = find_collision(source.text, text)
     if found is None:
         return
     place = f"{workspace.show(source.path)}:{found.line}"
     if found.is_split:
-        raise Conflict(
-            f"{place} gives {found.name!r} another value, which would keep its name", "rename it there first"
-        )
+        raise Conflict(f"{place}: {found.name!r} would be renamed in some places only", "change this file by hand")
     raise Conflict(f"{place} would take two different names for one {found.name!r}", "choose another newName")
 
 
