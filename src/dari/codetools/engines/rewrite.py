@@ -172,7 +172,7 @@ async def _sort_out(
     is_unchanged = [one.data is None or one.data == one.source.data for one in after]
     was_killed = run.end != "exited" or run.returncode < 0
     is_cut = len(said) > MAX_TAIL_BYTES - 2048 or said.count("\n") >= MAX_TAIL_LINES - 10
-    if not was_killed and not is_cut and not named and all(is_unchanged):
+    if run.end == "exited" and not is_cut and not named and all(is_unchanged):
         return [explain(one.source, engine, how, run) for one in after]
     if was_killed or is_cut or not named:
         is_doubtful = was_killed or not named
