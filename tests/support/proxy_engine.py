@@ -12,11 +12,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dari.proxy.engine.config import EngineConfig
+from dari.proxy.engine.hooks import PASS, Decision
 from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow, WebSocketFrame
 
 # A loaded machine must not turn a client that is slow to begin TLS into one that waits for the server.
 FAST = EngineConfig(port=0, tick_s=0.02, linger_s=5.0, sniff_s=10.0)
+
+
+class Fixed:
+    """Rules that decide the same for every request."""
+
+    def __init__(self, decision: Decision = PASS, statuses: dict[int, int] | None = None) -> None:
+        self.decision = Decision() if statuses and decision is PASS else decision  # PASS leaves statuses alone
+        self.statuses = statuses or {}
+
+    def decide(self, flow: Flow) -> Decision:
+        return self.decision
+
+    def respond(self, flow: Flow, status: int) -> int:
+        return self.statuses.get(status, status)
 
 
 class Memory:
@@ -175,3 +190,14 @@ async def tunnel(engine: ProxyEngine, authority: str) -> AsyncIterator[Wire]:
         reply = await line.head()
         assert reply.status == 200, reply
         yield line
+
+
+async def jumped(engine: ProxyEngine, by_s: float = 3600.0) -> None:
+    """Let the engine's clock jump, so that every limit that runs has passed, and wait until it has looked at it."""
+    core = engine._core
+    assert core is not None
+    clock = core.clock
+    async with wire(engine) as idle:
+        await idle.get("http://proxy.crab/")
+        core.clock = lambda: clock() + by_s
+        assert await idle.rest() == b""

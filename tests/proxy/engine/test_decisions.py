@@ -8,24 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.proxy.engine.hooks import PASS, Decision, Direction, HeadEdit, HeaderEdits, LocalResponse, Resume
+from dari.proxy.engine.hooks import Decision, Direction, HeadEdit, HeaderEdits, LocalResponse, Resume
 from dari.proxy.flow import Flow
 from tests.support.origins.origin import Line, answering, origin
-from tests.support.proxy_engine import Memory, proxy, request, tunnel, wire
-
-
-class Fixed:
-    """Rules that decide the same for every request."""
-
-    def __init__(self, decision: Decision = PASS, statuses: dict[int, int] | None = None) -> None:
-        self.decision = Decision() if statuses and decision is PASS else decision  # PASS leaves statuses alone
-        self.statuses = statuses or {}
-
-    def decide(self, flow: Flow) -> Decision:
-        return self.decision
-
-    def respond(self, flow: Flow, status: int) -> int:
-        return self.statuses.get(status, status)
+from tests.support.proxy_engine import Fixed, Memory, proxy, request, tunnel, wire
 
 
 async def test_a_flow_left_out_by_the_rules_is_proxied_and_not_recorded() -> None:

@@ -10,23 +10,9 @@ from pathlib import Path
 import pytest
 
 from dari.proxy.engine.hooks import Decision, Direction, LocalResponse, Resume
-from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow
 from tests.support.origins.origin import Line, origin
-from tests.support.proxy_engine import Memory, proxy, request, wire
-
-
-class Fixed:
-    """Rules that decide the same for every request."""
-
-    def __init__(self, decision: Decision) -> None:
-        self._decision = decision
-
-    def decide(self, flow: Flow) -> Decision:
-        return self._decision
-
-    def respond(self, flow: Flow, status: int) -> int:
-        return status
+from tests.support.proxy_engine import Fixed, Memory, jumped, proxy, request, wire
 
 
 class Slow:
@@ -92,17 +78,6 @@ async def test_a_large_body_in_one_write_is_edited_only_after_the_rules_were_app
         await line.send(request(there.url(), framing, method="POST", body=body))
         assert (await line.reply()).status == 403
         assert there.connections == 0 and seen == []
-
-
-async def jumped(engine: ProxyEngine) -> None:
-    """Let the engine's clock jump by an hour, and wait until it has looked at it."""
-    core = engine._core
-    assert core is not None
-    clock = core.clock
-    async with wire(engine) as idle:
-        await idle.get("http://proxy.crab/")
-        core.clock = lambda: clock() + 3600
-        assert await idle.rest() == b""
 
 
 async def test_a_response_that_is_resumed_after_its_request_was_refused_is_not_sent() -> None:

@@ -7,10 +7,9 @@ import asyncio
 import pytest
 
 from dari.proxy.engine.hooks import Decision, Direction, Resume
-from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow
 from tests.support.origins.origin import OK, Line, origin
-from tests.support.proxy_engine import Memory, proxy, request, wire
+from tests.support.proxy_engine import Fixed, Memory, jumped, proxy, request, wire
 from tests.support.waiting import until
 
 NEVER_S = 3600.0
@@ -45,19 +44,6 @@ class Gate:
 
     def open(self) -> None:
         self.passes = 1_000_000
-
-
-class Fixed:
-    """Rules that decide the same for every request."""
-
-    def __init__(self, decision: Decision) -> None:
-        self._decision = decision
-
-    def decide(self, flow: Flow) -> Decision:
-        return self._decision
-
-    def respond(self, flow: Flow, status: int) -> int:
-        return status
 
 
 EARLY = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"
@@ -128,22 +114,6 @@ async def test_a_throttled_request_that_is_sent_again_begins_anew() -> None:
         gate.open()
         assert (await line.reply()).body == b"ok"
         assert there.connections == 2 and there.requests[-1].body == body
-
-
-def later(engine: ProxyEngine, by_s: float) -> None:
-    """Let the engine's clock jump: every limit that runs has passed then."""
-    core = engine._core
-    assert core is not None
-    clock = core.clock
-    core.clock = lambda: clock() + by_s
-
-
-async def jumped(engine: ProxyEngine, by_s: float) -> None:
-    """The same, and wait until the engine has looked at its clock."""
-    async with wire(engine) as idle:
-        await idle.get("http://proxy.crab/")
-        later(engine, by_s)
-        assert await idle.rest() == b""
 
 
 @pytest.mark.parametrize("sent", [0, 2000, 4000], ids=["head", "half", "all"])
