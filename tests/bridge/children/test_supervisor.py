@@ -154,6 +154,17 @@ async def test_a_stop_during_an_idle_exit_waits_for_its_end() -> None:
         assert watched.supervisor.state is ServerState.STOPPED
 
 
+async def test_who_needs_it_while_it_is_ended_gets_it_started_anew_after_the_end() -> None:
+    async with supervised(server()) as watched:
+        first = await watched.supervisor.ensure()
+        ending = asyncio.create_task(watched.supervisor.end())
+        await asyncio.sleep(0)
+        assert not ending.done()
+        second = await watched.supervisor.ensure()
+        assert ending.done() and not first.is_open and second.is_open
+        assert (watched.starts, watched.supervisor.state) == (2, ServerState.READY)
+
+
 async def test_an_end_without_a_fault_is_no_failure() -> None:
     async with supervised(server("text(message, name); os._exit(0)")) as watched:
         async with watched.supervisor.lease() as session:

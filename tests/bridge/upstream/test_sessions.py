@@ -14,7 +14,7 @@ from msgspec import Raw
 from dari.bridge.upstream.caller import Caller
 from dari.errors import TimedOut, Unavailable
 from tests.support.bridge import ME, Place, lab, text_of
-from tests.support.waiting import until
+from tests.support.waiting import turn_until, until
 
 pytestmark = pytest.mark.local_mcp
 
@@ -232,3 +232,29 @@ async def test_a_profile_that_changes_ends_the_old_server_after_its_last_call(tm
         assert text_of(await call) == "waited"
         await until(lambda: not Path(f"/proc/{pid}").exists())
         assert [one.id for one in bridge.pool] == ["lab"]
+
+
+async def test_a_call_during_a_stop_is_made_on_a_new_start(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    async with place.upstream() as server:
+        pid = text_of(await server.call_tool("pid", b"{}", ME))
+        stopping = asyncio.create_task(server.stop())
+        await turn_until(lambda: server.status().state != "ready")
+        assert not stopping.done()
+        assert text_of(await server.call_tool("pid", b"{}", ME)) != pid
+        await stopping
+
+
+async def test_a_call_after_the_end_of_its_server_leaves_no_process_behind(tmp_path: Path) -> None:
+    """A gateway may not have heard yet that the profile was changed."""
+    place = Place(tmp_path)
+    async with place.upstream() as server:
+        first = text_of(await server.call_tool("pid", b"{}", ME))
+        closing = asyncio.create_task(server.close())
+        await turn_until(lambda: server.status().state != "ready")
+        assert not closing.done()
+        second = text_of(await server.call_tool("pid", b"{}", ME))
+        await closing
+        assert first != second
+        await until(lambda: not Path(f"/proc/{first}").exists() and not Path(f"/proc/{second}").exists())
+        assert server.status().sessions == 0

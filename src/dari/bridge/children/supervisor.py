@@ -133,6 +133,9 @@ class ServerSupervisor(Generic[S]):
 
     async def ensure(self, priority: Priority = Priority.LIST) -> S:
         """Start it if need be. All who ask at the same time share one start, and its error."""
+        if self._ending.locked():
+            async with self._ending:
+                pass  # two processes of one server at a time may lock each other's files
         while self._session is not None:
             if self._session.is_open:
                 return self._session
@@ -154,6 +157,12 @@ class ServerSupervisor(Generic[S]):
             if not starting.cancelled() or (caller is not None and caller.cancelling()):
                 raise
             raise Unavailable(f"{self.name} was stopped while it started", "start it again") from None
+
+    async def end(self) -> None:
+        """End it; the next use, also one that comes meanwhile, starts it again."""
+        self._supervision.stop()
+        self.reset()
+        await self._end()
 
     async def stop(self) -> None:
         """End it, and do not start it again before `reset`."""

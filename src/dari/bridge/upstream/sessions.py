@@ -43,6 +43,7 @@ class UpstreamSessions:
         self._open_at = open_at
         self._held: dict[tuple[str, str], UpstreamSupervisor] = {}
         self._passing: set[UpstreamSupervisor] = set()
+        self._is_closed = False
         self.addresses: FallbackAddresses | None = None
         self._url = ""
         connection = profile.connection
@@ -66,7 +67,7 @@ class UpstreamSessions:
         """Whose session this caller uses. One per call has to be ended with it: see `finish`."""
         isolation = self._profile.isolation
         where = self._url if url is None else url
-        if isolation == "per-call":
+        if isolation == "per-call" or self._is_closed:
             supervised = self._make(where)
             supervised.is_passing = True
             self._passing.add(supervised)
@@ -80,7 +81,7 @@ class UpstreamSessions:
     def made(self, caller: Caller) -> UpstreamSupervisor | None:
         """`of` where it is there already, at the only address there is."""
         isolation = self._profile.isolation
-        if isolation == "per-call" or self.addresses is not None:
+        if isolation == "per-call" or self._is_closed or self.addresses is not None:
             return None
         return self._held.get((self._url, caller.session if isolation == "per-client" else ""))
 
@@ -99,10 +100,12 @@ class UpstreamSessions:
 
     async def stop(self) -> None:
         """End them all; the next use starts anew."""
-        every = list(self)
-        await asyncio.gather(*(one.stop() for one in every))
-        for one in every:
-            one.reset()
+        await asyncio.gather(*(one.end() for one in self))
+
+    async def close(self) -> None:
+        """For good. A call that is still made, by who has not heard of it yet, gets a session that ends with it."""
+        self._is_closed = True
+        await self.stop()
 
     def __iter__(self) -> Iterator[UpstreamSupervisor]:
         return iter([*self._held.values(), *self._passing])

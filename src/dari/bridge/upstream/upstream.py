@@ -294,7 +294,7 @@ class Upstream:
         """For good."""
         await self._subscriptions.close()
         await self._lists.close()
-        await self._sessions.stop()
+        await self._sessions.close()
 
     def _on_state(self, supervised: UpstreamSupervisor) -> None:
         snapshot = supervised.snapshot()
