@@ -35,6 +35,7 @@ from tests.support.bridge import LAB
 from tests.support.child_servers import server, server_source
 from tests.support.processes import STUBBORN
 from tests.support.real_servers import Installed, installed
+from tests.support.waiting import until
 from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.local_mcp
@@ -197,6 +198,7 @@ async def test_dod_crash_a_killed_server_is_started_again_and_counted(hub: Hub, 
         first = upstream.status().pid
         assert first is not None
         os.kill(first, signal.SIGKILL)
+        await until(lambda: upstream.status().pid != first)  # what it started may answer until it ends, too
         result = await _called_after_restart(upstream, hub)
         assert text_of(result) == "안녕\n"
         second = upstream.status()

@@ -30,6 +30,17 @@ def page(console_page: Page) -> Page:
     return console_page
 
 
+async def test_the_button_that_copies_keeps_the_focus_while_another_program_is_shown(page: Page) -> None:
+    await go(page, "h", "Home")
+    await expect(page.locator(".home-snippet pre")).to_be_visible()
+    await tab_to(page, "button", "Copy with the token")
+    for client in ("Cursor", "Codex"):
+        await page.get_by_role("tab", name=client).evaluate("tab => tab.click()")  # which leaves the focus where it is
+        await expect(page.get_by_role("tab", name=client)).to_have_attribute("aria-selected", "true")
+    await expect(page.locator(".home-snippet pre")).to_contain_text("[mcp_servers.dari]")
+    await expect(page.get_by_role("button", name="Copy with the token")).to_be_focused()
+
+
 async def test_an_agent_is_connected(page: Page, person: Person, hub: ConsoleHub) -> None:
     await person.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await go(page, "h", "Home")

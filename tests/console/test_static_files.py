@@ -18,7 +18,7 @@ SCRIPTS = sorted(FOLDER.rglob("*.js"))
 # As served, in brotli, in one language; the goal of the project for all there is was 90 kB.
 MAX_HOME_BYTES = 26_000
 MAX_PAGE_BYTES = 38_000
-MAX_NAVIGATION_BYTES = 118_000
+MAX_NAVIGATION_BYTES = 118_500
 MAX_BYTES_IN_ALL = 163_000
 _SINKS = re.compile(
     r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|eval\(|new Function|setAttribute\(\s*[\"']style)"

@@ -38,7 +38,10 @@ export function connectCard({ route, signal }) {
   const tokenRow = h("div", { class: "stack tight" }, field(t("home.token"), select, t("home.token.help")), h("div", { class: "row wrap" }, secret, make));
   const clientTabs = tabs({ label: t("home.clients"), items: Object.entries(CLIENTS).map(([id, one]) => ({ id, label: one.title })), current: view.client, onSelect: (id) => setQuery({ client: id, token: null, via: null }) });
   const via = h("div", { class: "row", role: "group", "aria-label": t("home.via") });
-  const snippet = h("div", { class: "stack tight home-snippet" });
+  // The button stays while its text changes: who tabbed to it keeps the focus.
+  const where = h("div", { class: "row wrap" });
+  const code = h("pre", { tabindex: "0", role: "group", "aria-label": t("home.snippet") });
+  const snippet = h("div", { class: "stack tight home-snippet", hidden: true }, where, h("div", { class: "code home-code" }, code, copyButton(whole, t("home.copy.snippet"))));
   const mark = h("div", { class: "row home-mark", role: "status", data: { state: "waiting" } });
   const el = h("section", { class: "card", "aria-labelledby": "home-connect" },
     h("h2", { id: "home-connect" }, t("home.connect")), h("p", { class: "muted" }, t("home.connect.body")), clientTabs, via, tokenRow, snippet, mark);
@@ -68,22 +71,23 @@ export function connectCard({ route, signal }) {
     load();
   }
 
+  const ask = async (with_secret) => (await live.call("dari_connect", { client: view.client, token: view.token, with_secret }, { signal })).value;
+  const formOf = ({ forms }) => forms.find((one) => one.transport === view.via) || forms[0];
+
+  /** What to copy for the program that is chosen now, which may not be shown yet. */
+  async function whole() {
+    return formOf(await ask(view.via !== "stdio" || view.token !== SHARED)).text;
+  }
+
   async function load() {
     const turn = ++asked;
     try {
-      const { value } = await live.call("dari_connect", { client: view.client, token: view.token }, { signal });
+      const form = formOf(await ask(false));
       if (turn !== asked) return;
-      const form = value.forms.find((one) => one.transport === view.via) || value.forms[0];
-      const whole = async () => {
-        if (form.transport === "stdio" && view.token === SHARED) return form.text;
-        const answer = await live.call("dari_connect", { client: view.client, token: view.token, with_secret: true });
-        return answer.value.forms.find((one) => one.transport === form.transport).text;
-      };
-      replace(snippet,
-        h("div", { class: "row wrap" }, h("span", { class: "muted grow" }, t(form.path ? "home.snippet.file" : "home.snippet.run")),
-          form.path ? [h("code", { class: "ellipsis" }, form.path), copyButton(form.path, t("home.copy.path"))] : null),
-        h("div", { class: "code home-code" }, h("pre", { tabindex: "0", role: "group", "aria-label": t("home.snippet") }, form.text), copyButton(whole, t("home.copy.snippet"))));
-      snippet.dataset.state = "ready";
+      replace(where, h("span", { class: "muted grow" }, t(form.path ? "home.snippet.file" : "home.snippet.run")),
+        form.path ? [h("code", { class: "ellipsis" }, form.path), copyButton(form.path, t("home.copy.path"))] : null);
+      replace(code, form.text);
+      snippet.hidden = false;
     } catch (error) {
       if (turn === asked && !signal.aborted) toastError(error);
     }
