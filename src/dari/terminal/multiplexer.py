@@ -378,7 +378,7 @@ class Multiplexer:
     async def _end_rest(self, pane: Pane) -> None:
         try:
             await pane.close(force=True)
-        except Exception:  # nobody waits for it who could be told
+        except Exception:  # no caller waits for it
             logger.exception("what the program of pane %s left behind was not ended", pane.id)
 
     def _forget(self, pane: Pane) -> None:

@@ -122,8 +122,8 @@ def _readable_error(result: Raw) -> Raw:
     structured = members.pop("structuredContent", None)
     if structured is None:
         return result
-    told = bytes(members.get("_meta", b"")).strip()
-    meta = decode_members(told) if told.startswith(b"{") else {}  # some servers send null
+    given = bytes(members.get("_meta", b"")).strip()
+    meta = decode_members(given) if given.startswith(b"{") else {}  # some servers send null
     members["_meta"] = Raw(encode({**meta, STRUCTURED_META: structured}))
     if bytes(members.get("content", b"[]")).strip() in (b"[]", b"null"):
         members["content"] = Raw(encode([TextContent(text=bytes(structured).decode())]))
