@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from dari.bridge.schemas.checker import UNBOUNDED, ArgumentValidator, SchemaWorker, WorkerStopped, cost_of, value_count
 from dari.bridge.schemas.worker import BadSchema
 from tests.support.heartbeat import Heartbeat
+from tests.support.waiting import turn_until
 
 # `allOf` is left early by the first that does not fit the value 3, the others by the first that does.
 _LAST = {"allOf": {"type": "integer"}, "anyOf": {"type": "string"}, "oneOf": {"type": "string"}}
@@ -66,6 +68,19 @@ async def test_a_recursive_schema_is_checked_in_a_process_of_its_own() -> None:
         first = worker.pid
         assert await check.complaints(b'{"node":{"child":{"n":1}}}') == []
         assert worker.pid == first and worker.jobs == 2
+
+
+async def test_a_worker_that_is_closed_while_its_process_is_made_leaves_none() -> None:
+    worker = SchemaWorker()
+    job = asyncio.create_task(worker.judge(json.dumps(TREE).encode(), b'{"node":{}}'))
+    await turn_until(lambda: worker.jobs)
+    await worker.close()
+    with pytest.raises(WorkerStopped):
+        await job
+    assert worker.pid is None
+    with pytest.raises(WorkerStopped):
+        await worker.judge(json.dumps(TREE).encode(), b'{"node":{}}')
+    assert worker.pid is None
 
 
 @pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])

@@ -111,6 +111,7 @@ class SchemaWorker:
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self.jobs = 0
 
     @property
@@ -133,7 +134,8 @@ class SchemaWorker:
                 await self._end()  # its answer would be taken for that of the next job
                 raise
             finally:
-                self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._rest)
+                if not self._is_closed:
+                    self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._rest)
 
     async def __aenter__(self) -> SchemaWorker:
         return self
@@ -142,13 +144,14 @@ class SchemaWorker:
         await self.close()
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._idle is not None:
             self._idle.cancel()
         await self._end()
 
     async def _asked(self, schema: bytes, arguments: bytes) -> list[str]:
         process = self._process
-        if process is None or process.returncode is not None:
+        if (process is None or process.returncode is not None) and not self._is_closed:
             process = self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -159,6 +162,9 @@ class SchemaWorker:
                 env={name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT") if name in os.environ},
                 start_new_session=True,  # a Ctrl-C at the terminal is for us
             )
+        if self._is_closed:  # before, or while the process was made
+            raise EOFError("the worker is closed")
+        assert process is not None
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(HEAD.pack(len(schema), len(arguments)) + schema + arguments)
         await process.stdin.drain()
