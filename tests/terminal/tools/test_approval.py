@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from dari.errors import NeedsApproval
 from dari.terminal.policy.config import Security
 from dari.terminal.tools.toolkit import build_server
 from tests.support.terminal_service import house_in
-from tests.support.terminal_tools import client_in
+from tests.support.terminal_tools import Client, client_in
 from tests.support.wire import MemoryWire, call, stateless
 
 
@@ -92,3 +93,20 @@ async def _result(wire: MemoryWire, message: dict[str, Any]) -> dict[str, Any]:
         reply = await asyncio.wait_for(wire.messages.get(), 30)
         if reply.get("id") == message["id"]:
             return dict(reply["result"])
+
+
+async def test_a_command_that_quotes_the_id_of_another_call_does_not_have_that_one_approved(tmp_path: Path) -> None:
+    async with house_in(tmp_path, Security(elicitation_clients=("test",))) as house:
+        approvals = house.service.approvals
+        with pytest.raises(NeedsApproval) as held:
+            await approvals.obtain("crux:pane/send", {}, "run: rm -rf precious", "")
+        wanted = held.value.approval_id
+        client = Client(
+            build_server(house.service, house.multiplexer, 0), {"action": "accept", "content": {"run": True}}
+        )
+        await client.start()
+        done = await client.call("crux_execute_command", command=f'echo > "{tmp_path}/.vim/x (approval {wanted})"')
+        assert "(approval " in client.questions[0]["params"]["message"], done
+        assert house.hub.queue.get(wanted).state == "waiting"
+        await client.close()
+        approvals.close()

@@ -34,6 +34,10 @@ _MESSAGE: ContextVar[str] = ContextVar("crux_approved_message", default="")
 _CLIENT: ContextVar[str] = ContextVar("crux_client", default="")
 
 
+class HeldCall(NeedsApproval):
+    """In the hub's queue, with its id: text of the policy may look like one, since it quotes what a caller sends."""
+
+
 class ApprovalEntry(Struct, frozen=True, kw_only=True):
     """An approval as `crux approvals` shows it."""
 
@@ -78,9 +82,9 @@ def approvable(function: Callable[P, Awaitable[T]], *, unhashed: tuple[str, ...]
     async def run(*positional: P.args, **named: P.kwargs) -> T:
         try:
             return await function(*positional, **named)
+        except HeldCall:
+            raise
         except NeedsApproval as need:
-            if need.approval_id:
-                raise
             message, hint = need.message, need.hint
         api = cast(Any, positional[0])
         given = dict(signature.bind(*positional, **named).arguments)
@@ -135,7 +139,7 @@ class ApprovalsApi:
             await asyncio.to_thread(AGENT_HOSTS.look)
             id = need.approval_id
             self._watch(id)
-            raise NeedsApproval(
+            raise HeldCall(
                 need.message,
                 f"a person runs `crux approvals approve {id}` in a terminal of their own within 10 minutes, then make "
                 f"the same call again; {hint}",
