@@ -27,6 +27,7 @@ from dari.daemon.ancestry import read_process
 from dari.errors import Conflict, Unavailable
 from dari.paths import runtime_path
 from tests.support.crab_processes import end_crabd, run_directory
+from tests.support.ports import reserved_port
 from tests.support.waiting import until
 from tests.support.wire import ROOT, HttpWire, call, initialize
 
@@ -40,10 +41,10 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         end_crabd(runtime_path("crabd"))
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@pytest.fixture
+def free_port() -> Iterator[int]:
+    with reserved_port() as port:
+        yield port
 
 
 @asynccontextmanager
@@ -53,14 +54,15 @@ async def toggle(hub_port: int = 1) -> AsyncIterator[CrabEndpoint]:
         yield CrabEndpoint(children, lambda starts: service, lambda: f"http://127.0.0.1:{hub_port}/mcp")
 
 
-async def test_lines_574_to_578_the_toggle_starts_and_stops_the_server_and_shows_its_state(home: Path) -> None:
+async def test_lines_574_to_578_the_toggle_starts_and_stops_the_server_and_shows_its_state(
+    home: Path, free_port: int
+) -> None:
     async with toggle() as endpoint:
         tools = CrabEndpointTools(cast(ConsoleBackends, SimpleNamespace(crab_endpoint=endpoint)))
         assert (await tools.status()).state == "stopped"
-        port = free_port()
-        on = await tools.start(port)
-        assert (on.state, on.port, on.endpoint) == ("running", port, f"http://127.0.0.1:{port}/mcp")
-        assert await tools.start(port) == on  # it is on already
+        on = await tools.start(free_port)
+        assert (on.state, on.port, on.endpoint) == ("running", free_port, f"http://127.0.0.1:{free_port}/mcp")
+        assert await tools.start(free_port) == on  # it is on already
         off = await tools.stop()
         assert (off.state, off.endpoint, off.error) == ("stopped", "", "")
         assert read_process(on.pid) is None
@@ -91,10 +93,12 @@ async def test_a_port_that_nobody_chose_gives_way_when_another_process_takes_it(
                 await endpoint.start(taken)
 
 
-async def test_line_576_the_token_is_a_private_file_and_its_value_opens_the_endpoint_line_647(home: Path) -> None:
+async def test_line_576_the_token_is_a_private_file_and_its_value_opens_the_endpoint_line_647(
+    home: Path, free_port: int
+) -> None:
     async with toggle() as endpoint:
         tools = CrabEndpointTools(cast(ConsoleBackends, SimpleNamespace(crab_endpoint=endpoint)))
-        on = await tools.start(free_port())
+        on = await tools.start(free_port)
         assert stat.S_IMODE(os.stat(on.token_path).st_mode) == 0o600
         secret = (await tools.token()).secret
         assert secret == Path(on.token_path).read_text().strip()
@@ -106,7 +110,9 @@ async def test_line_576_the_token_is_a_private_file_and_its_value_opens_the_endp
         wire.writer.close()
 
 
-async def test_line_577_the_port_is_the_next_free_one_after_the_hubs_and_can_be_changed(home: Path) -> None:
+async def test_line_577_the_port_is_the_next_free_one_after_the_hubs_and_can_be_changed(
+    home: Path, free_port: int
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -116,10 +122,12 @@ async def test_line_577_the_port_is_the_next_free_one_after_the_hubs_and_can_be_
             on = await endpoint.start()
             assert on.port > number
             with pytest.raises(Conflict):
-                await endpoint.start(free_port())
+                await endpoint.start(free_port)
 
 
-async def test_line_579_a_port_in_use_is_the_last_error_and_the_next_start_forgets_it(home: Path) -> None:
+async def test_line_579_a_port_in_use_is_the_last_error_and_the_next_start_forgets_it(
+    home: Path, free_port: int
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -131,13 +139,15 @@ async def test_line_579_a_port_in_use_is_the_last_error_and_the_next_start_forge
             shown = endpoint.state()
             assert (shown.state, shown.port) == ("error", port)
             assert "in use" in shown.error
-            assert (await endpoint.start(free_port())).state == "running"
+            assert (await endpoint.start(free_port)).state == "running"
 
 
-async def test_line_579_a_server_that_is_killed_is_shown_as_an_error_to_who_follows_it(home: Path) -> None:
+async def test_line_579_a_server_that_is_killed_is_shown_as_an_error_to_who_follows_it(
+    home: Path, free_port: int
+) -> None:
     async with toggle() as endpoint:
         backends = cast(ConsoleBackends, SimpleNamespace(crab_endpoint=endpoint))
-        on = await endpoint.start(free_port())
+        on = await endpoint.start(free_port)
         events = follow_crab_endpoint(backends, "", TopicOptions())
         assert (await anext(events)).state == "running"
         os.kill(on.pid, 9)
@@ -145,13 +155,13 @@ async def test_line_579_a_server_that_is_killed_is_shown_as_an_error_to_who_foll
             shown = await anext(events)
         assert shown.state == "error"
         assert "SIGKILL" in shown.error
-        assert (await endpoint.start(free_port())).state == "running"
+        assert (await endpoint.start(free_port)).state == "running"
 
 
 @pytest.mark.parametrize("number", [9, 15])
-async def test_line_648_it_ends_with_the_hub_also_when_that_is_killed(home: Path, number: int) -> None:
+async def test_line_648_it_ends_with_the_hub_also_when_that_is_killed(home: Path, number: int, free_port: int) -> None:
     hub = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.crab_endpoint_hub", str(free_port())),
+        *(sys.executable, "-m", "tests.support.crab_endpoint_hub", str(free_port)),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
     )

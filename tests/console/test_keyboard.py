@@ -11,7 +11,6 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.support.console import Person, is_connected, tab_to
-from tests.support.console_demo import free_port
 from tests.support.console_hub import LAB, Agent, ConsoleHub
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -101,11 +100,11 @@ async def test_a_flow_is_found(page: Page, agent: Agent) -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        proxy = f"127.0.0.1:{free_port()}"
-        await agent.call("crab_engine_set_listen_addr", listen_addr=proxy)
+        await agent.call("crab_engine_set_listen_addr", listen_addr="127.0.0.1:0")
         await agent.call("crab_rules_add_allow", matcher=f"127.0.0.1:{port}")
         await agent.call("crab_proxy_start")
-        async with httpx.AsyncClient(proxy=f"http://{proxy}", trust_env=False) as client:
+        proxy = f"http://{(await agent.call('crab_proxy_info'))['address']}"
+        async with httpx.AsyncClient(proxy=proxy, trust_env=False) as client:
             for path in ("one", "two", "needle", "three"):
                 await client.get(f"http://127.0.0.1:{port}/{path}")
     await go(page, "t", "Traffic")

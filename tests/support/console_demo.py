@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -158,20 +157,14 @@ async def _make_traffic(hub: ConsoleHub, agent: Agent) -> None:
     server = await asyncio.start_server(_answer, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        proxy = f"127.0.0.1:{free_port()}"
-        await agent.call("crab_engine_set_listen_addr", listen_addr=proxy)
+        await agent.call("crab_engine_set_listen_addr", listen_addr="127.0.0.1:0")
         await agent.call("crab_rules_add_allow", matcher=f"127.0.0.1:{port}")
         await agent.call("crab_rules_add_status_rewrite", matcher="/api/checkout", to_status_code=503)
         await agent.call("crab_proxy_start")
-        async with httpx.AsyncClient(proxy=f"http://{proxy}", trust_env=False) as client:
+        proxy = f"http://{(await agent.call('crab_proxy_info'))['address']}"
+        async with httpx.AsyncClient(proxy=proxy, trust_env=False) as client:
             for path in ("products", "cart", "checkout", "orders/1042", "profile", "products?q=lamp"):
                 await client.get(f"http://127.0.0.1:{port}/api/{path}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
+from tests.support.ports import reserved_port
 from tests.support.requirements import missing
 from tests.support.waiting import wait_until
 
@@ -29,7 +30,7 @@ _OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shar
 def serving_postgres(*options: str) -> Iterator[str]:
     """The URL of a database with a superuser's role, without its password; `PASSWORD` is that."""
     programs = _programs()
-    with tempfile.TemporaryDirectory(prefix="dari-pg-", ignore_cleanup_errors=True) as scratch:
+    with reserved_port() as port, tempfile.TemporaryDirectory(prefix="dari-pg-", ignore_cleanup_errors=True) as scratch:
         home = Path(scratch)
         home.chmod(0o755)
         programs = _reachable(programs, home)
@@ -42,7 +43,6 @@ def serving_postgres(*options: str) -> Iterator[str]:
         words = [str(programs / "initdb"), "-D", str(data), "-U", USER, "--pwfile", str(home / "password")]
         words += ["-A", "scram-sha-256", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"]
         subprocess.run(words, cwd=home, check=True, capture_output=True, timeout=60, **_as_other(programs))  # type: ignore[call-overload]
-        port = _free_port()
         words = [str(programs / "postgres"), "-D", str(data), "-p", str(port), "-k", str(home)]
         words += ["-c", "listen_addresses=127.0.0.1"]
         for option in (*_OPTIONS, *options):
@@ -99,12 +99,3 @@ def _as_other(programs: Path) -> dict[str, object]:
     """PostgreSQL refuses to run as root. It brings libraries that its own libraries need."""
     env = {"LD_LIBRARY_PATH": str(programs.parent / "lib"), "PATH": os.defpath, "LC_ALL": "C"}
     return {"env": env} | ({"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {})
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ import pytest
 
 from tests.mcp.client.test_old_servers import CALLED, INITIALIZED, TOOLS, crewx
 from tests.support.mcp_client import DISCOVERED, ROOT, Peer, http_script
+from tests.support.ports import reserved_port
 from tests.support.remote_user import Person
 
 HELLO = {"content": [{"type": "text", "text": "hello"}]}
@@ -55,27 +55,25 @@ async def test_a_crewx_server_works_whatever_its_base_url_ends_with(
 
 @asynccontextmanager
 async def sdk_sse() -> AsyncIterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.mcp.client.sdk_server", str(port), "sse"),
-        env={"PYTHONPATH": str(ROOT)},
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.close()
-                break
-            except OSError:
-                await asyncio.sleep(0.05)  # the server says nothing when it is ready
-        yield f"http://127.0.0.1:{port}/sse"
-    finally:
-        process.kill()
-        await process.wait()
+    with reserved_port() as port:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.mcp.client.sdk_server", str(port), "sse"),
+            env={"PYTHONPATH": str(ROOT)},
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    writer.close()
+                    break
+                except OSError:
+                    await asyncio.sleep(0.05)  # the server says nothing when it is ready
+            yield f"http://127.0.0.1:{port}/sse"
+        finally:
+            process.kill()
+            await process.wait()
 
 
 async def test_a_server_of_the_old_transport_is_found_without_being_told(person: Person) -> None:

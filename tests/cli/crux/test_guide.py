@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ from dari.terminal.paths import CruxPaths
 from dari.terminal.tmux import option_commands
 from dari.terminal.tmux.shim import command_table
 from tests.support.crux_command import crux_in
+from tests.support.ports import reserved_port
 from tests.support.wire import ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "crux.md").read_text(encoding="utf-8")
@@ -49,12 +49,9 @@ def test_the_guide_names_every_command_of_tmux_that_does_something() -> None:
 def test_the_first_five_minutes_in_the_shell_go_as_the_newcomers_page_says(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "guide" / "terminal.md").read_text(encoding="utf-8")
     script = next(block for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "crux split-pane" in block)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    with crux_in(tmp_path):
+    with reserved_port() as port, crux_in(tmp_path):
         done = subprocess.run(
-            ["sh", "-e", "-c", script.replace("8731", port)],
+            ["sh", "-e", "-c", script.replace("8731", str(port))],
             env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
             capture_output=True,
             text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,32 +17,31 @@ from dari.errors import Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.transport.client.legacy_sse import SseChannel
 from tests.support.mcp_client import ROOT
+from tests.support.ports import reserved_port
 from tests.support.waiting import until
 
 
 @asynccontextmanager
 async def sdk(**options: Any) -> AsyncIterator[Client]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.mcp.client.sdk_server", str(port), "sse"),
-        env={"PYTHONPATH": str(ROOT)},
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    client = Client(SseChannel(f"http://127.0.0.1:{port}/sse"), mode="handshake", **options)
-    try:
-        while not client.is_open:
-            try:
-                await client.open()
-            except Unavailable:
-                await asyncio.sleep(0.05)  # the server says nothing when it is ready
-        yield client
-    finally:
-        await client.close()
-        process.kill()
-        await process.wait()
+    with reserved_port() as port:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.mcp.client.sdk_server", str(port), "sse"),
+            env={"PYTHONPATH": str(ROOT)},
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        client = Client(SseChannel(f"http://127.0.0.1:{port}/sse"), mode="handshake", **options)
+        try:
+            while not client.is_open:
+                try:
+                    await client.open()
+                except Unavailable:
+                    await asyncio.sleep(0.05)  # the server says nothing when it is ready
+            yield client
+        finally:
+            await client.close()
+            process.kill()
+            await process.wait()
 
 
 async def test_a_server_of_the_sdk_lists_calls_and_reports_progress() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from dari.mcp.client import Client, RemoteError
 from dari.transport.client.child import ChildChannel
 from dari.transport.connect import connect
 from tests.support.mcp_client import ROOT, say_yes
+from tests.support.ports import reserved_port
 
 COMMAND = (sys.executable, "-m", "tests.mcp.client.sdk_server")
 ENV = {"PYTHONPATH": str(ROOT)}
@@ -33,22 +33,20 @@ async def sdk(door: str, mode: Any, **options: Any) -> AsyncIterator[Client]:
         async with connect(COMMAND, env=ENV, mode=mode, **options) as client:
             yield client
         return
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, str(port), env=ENV, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
-    )
-    try:
-        client = connect(f"http://127.0.0.1:{port}/mcp", mode=mode, **options)
-        await _open(client)
+    with reserved_port() as port:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, str(port), env=ENV, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+        )
         try:
-            yield client
+            client = connect(f"http://127.0.0.1:{port}/mcp", mode=mode, **options)
+            await _open(client)
+            try:
+                yield client
+            finally:
+                await client.close()
         finally:
-            await client.close()
-    finally:
-        process.kill()
-        await process.wait()
+            process.kill()
+            await process.wait()
 
 
 async def _open(client: Client) -> None:

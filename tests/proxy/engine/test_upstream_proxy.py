@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tests.support.origins.certificates import expired
 from tests.support.origins.middle import socks
 from tests.support.origins.origin import Handler, Line, answering, origin
 from tests.support.origins.relay import relay
+from tests.support.ports import reserved_port
 from tests.support.proxy_engine import FAST, Memory, proxy, tunnel, wire
 
 
@@ -63,23 +63,18 @@ async def test_plain_http_and_https_go_through_an_https_proxy(tmp_path: Path) ->
             assert plain.requests[0].head.startswith(b"GET /x ")
 
 
-def _closed_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @pytest.mark.parametrize("scheme", ["http", "https", "socks5"])
 @pytest.mark.parametrize("target", ["http://origin.example/", "https://origin.example/"])
 async def test_a_dead_upstream_proxy_is_named(scheme: str, target: str) -> None:
-    port, memory = _closed_port(), Memory()
-    config = replace(FAST, upstream_proxy=f"{scheme}://me:secret@127.0.0.1:{port}")
-    async with proxy(config, memory) as engine, wire(engine) as line:
-        reply = await line.get(target)
-        assert reply.status == 502
-        assert f"upstream proxy {scheme}://127.0.0.1:{port}".encode() in reply.body and b"refused" in reply.body.lower()
-        assert b"secret" not in reply.body and b"cannot connect to origin.example" not in reply.body
-        assert "upstream proxy" in ((await memory.flow()).error or "")
+    memory = Memory()
+    with reserved_port() as port:
+        config = replace(FAST, upstream_proxy=f"{scheme}://me:secret@127.0.0.1:{port}")
+        async with proxy(config, memory) as engine, wire(engine) as line:
+            reply = await line.get(target)
+            assert reply.status == 502 and b"refused" in reply.body.lower()
+            assert f"upstream proxy {scheme}://127.0.0.1:{port}".encode() in reply.body
+            assert b"secret" not in reply.body and b"cannot connect to origin.example" not in reply.body
+            assert "upstream proxy" in ((await memory.flow()).error or "")
 
 
 async def test_an_upstream_proxy_that_no_resolver_knows_is_named() -> None:
@@ -153,9 +148,9 @@ async def test_the_certificate_of_an_https_proxy_is_checked_and_blamed_on_it(tmp
 
 
 async def test_bypassed_hosts_are_reached_without_it() -> None:
-    async with origin() as there:
-        config = replace(FAST, upstream_proxy=f"http://127.0.0.1:{_closed_port()}", upstream_bypass=("127.0.0.0/8",))
-        async with proxy(config) as engine, wire(engine) as line:
+    with reserved_port() as port:
+        config = replace(FAST, upstream_proxy=f"http://127.0.0.1:{port}", upstream_bypass=("127.0.0.0/8",))
+        async with origin() as there, proxy(config) as engine, wire(engine) as line:
             assert (await line.get(there.url())).body == b"ok"
             assert (await line.get("http://origin.example/")).status == 502
 
