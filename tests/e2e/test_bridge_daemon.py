@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dari.cli.hub.paths import BridgePaths
+from dari.daemon.unix_socket import answers
 from tests.cli.hub.processes import WITHIN_S, crewx, crewx_process, daemon_pid, kill_daemon, private_home
 from tests.support.peer_server import peer
 from tests.support.processes import wait_for_end
@@ -82,7 +83,7 @@ def test_an_address_does_not_wait_for_the_daemon_that_it_starts_for_the_next(hom
         done = crewx("call-tool", "crewx_listAgents", "--endpoint", far.url, "--raw")
         assert done.returncode == 0, done.stderr
         assert far.of("tools/call")
-        wait_until(lambda: daemon_pid() is not None)
+        wait_until(lambda: answers(BridgePaths().cli_socket_text))
         assert crewx("daemon", "status").stdout.startswith(b"The daemon runs")
         assert BridgePaths().log.read_text().count("event=open ") == 1
 

@@ -176,11 +176,7 @@ async def test_what_a_child_has_started_ends_with_it() -> None:
     async with client_of(child("text(message, str(grandchild))", before=before)) as client:
         grandchild = int((await client.call_tool("x")).text)
         assert is_running(grandchild)
-    for _ in range(200):
-        if not is_running(grandchild):
-            break
-        await asyncio.sleep(0.01)
-    assert not is_running(grandchild)
+    await until(lambda: not is_running(grandchild))
 
 
 async def test_a_child_that_stops_reading_blocks_only_its_own_callers() -> None:

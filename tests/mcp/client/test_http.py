@@ -22,6 +22,7 @@ from dari.transport.connect import connect
 from tests.support.demo_server import DemoTools, demo_server
 from tests.support.leftovers import open_descriptors
 from tests.support.mcp_client import ERAS, four, say_yes, serving, two_folders
+from tests.support.waiting import until
 
 both_eras = pytest.mark.parametrize("mode", ERAS)
 everywhere = pytest.mark.parametrize("door", ["http", "unix", "http+unix"])
@@ -220,7 +221,6 @@ async def test_connections_are_kept_and_none_is_left_behind(mode: Any) -> None:
     async with serving(server) as hub:
         async with connect(hub.url, mode=mode) as client:
             await client.call_tool("demo_echo", {"text": "x"})
-        await asyncio.sleep(0.05)
         files, tasks = open_descriptors(), asyncio.all_tasks()
         for _ in range(3):
             async with connect(hub.url, mode=mode, on_elicit=say_yes) as client:
@@ -234,6 +234,5 @@ async def test_connections_are_kept_and_none_is_left_behind(mode: Any) -> None:
                     await client.call_tool("demo_count", progress=lambda _: None)
                 with pytest.raises(TimedOut):
                     await client.call_tool("demo_hang", timeout_s=0.02)
-        await asyncio.sleep(0.05)
-        assert open_descriptors() <= files and asyncio.all_tasks() <= tasks
-        assert not server.calls and not server.listening
+        await until(lambda: open_descriptors() <= files and asyncio.all_tasks() <= tasks)
+        await until(lambda: not server.calls and not server.listening)

@@ -84,6 +84,7 @@ async def test_text_that_is_there_already_does_not_count_as_its_echo(tmp_path: P
             await house.service.commands.execute("stty -echo; cat > typed", timeout_s=0.3)
         await approve(house, asked.value)
         await house.service.commands.execute("stty -echo; cat > typed", timeout_s=0.3)
+        await until(lambda: house.multiplexer.find().is_asking_secret)
         done = await house.service.input_method.type_with_ime("gksrmf", timeout_s=0.3)
         assert (done.committed, done.is_echoed) == ("한글", False)
         await house.service.commands.send_keys("Enter C-d")

@@ -9,6 +9,7 @@ import pytest
 
 from dari.errors import InvalidInput
 from tests.support.terminal_service import house_in
+from tests.support.waiting import until
 
 
 async def test_the_last_lines_are_whole_lines_without_the_empty_rows_below(tmp_path: Path) -> None:
@@ -62,6 +63,8 @@ async def test_directory_and_program_are_those_of_what_runs_now(tmp_path: Path) 
         shell = await reading.get_process()
         assert (shell.name, shell.is_shell) == ("bash", True)
         await commands.execute("sleep 1000", timeout_s=0.2)
+        pane = house.multiplexer.find()
+        await until(lambda: (found := pane.foreground()) is not None and found.name == "sleep")  # past its exec
         running = await reading.get_process()
         assert (running.name, running.command_line, running.is_shell) == ("sleep", "sleep 1000", False)
         assert running.pid != shell.pid
@@ -76,6 +79,7 @@ async def test_the_state_tells_what_the_pane_waits_for(tmp_path: Path) -> None:
         assert (state.is_at_prompt, state.last_exit_code, state.is_full_screen) == (True, 1, False)
         assert state.cursor.row > 0
         await commands.execute("read -s secret", timeout_s=0.3)
+        await until(lambda: house.multiplexer.find().is_asking_secret)
         asking = await reading.get_pane_state()
         assert (asking.is_asking_secret, asking.is_at_prompt, asking.running_command) == (True, False, "read -s secret")
         await commands.send_text("x\n")
