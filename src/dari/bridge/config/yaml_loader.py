@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dari.bridge.config.jsonc import Member, Node
+from dari.bridge.config.jsonc import MAX_DEPTH, Member, Node
 from dari.errors import InvalidInput, Unavailable
 from dari.installation import install_extra
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import yaml
 
 _PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
 MAX_NODES = 100_000
 """Aliases multiply: ten lines of them can stand for a billion values."""
 
@@ -22,7 +23,16 @@ def parse(text: str, file: str) -> Node:
         import yaml
     except ImportError as error:
         raise Unavailable(f"{file} is YAML, and PyYAML is not installed", install_extra("bridge")) from error
-    loader = yaml.SafeLoader(text)
+
+    class Loader(yaml.SafeLoader):
+        """Merges (`<<`) double with every level as aliases do, before there are nodes to count."""
+
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            super().flatten_mapping(node)
+            if len(node.value) > MAX_NODES:
+                raise _endless(file, node.start_mark.line + 1)
+
+    loader = Loader(text)
     try:
         root = loader.get_single_node()
         if root is None:
@@ -33,6 +43,8 @@ def parse(text: str, file: str) -> Node:
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         fact = getattr(error, "problem", None) or "YAML is expected here"
         raise InvalidInput(f"{file}:{line}:{column}: {fact}", "correct the YAML at this place") from error
+    except RecursionError:
+        raise InvalidInput(f"{file}: nested deeper than {MAX_DEPTH} levels", "correct the YAML") from None
     finally:
         loader.dispose()
 
@@ -49,7 +61,9 @@ class _Converter:
         self._count += 1
         line = raw.start_mark.line + 1
         if self._count > MAX_NODES or id(raw) in above:
-            raise InvalidInput(f"{self._file}:{line}: aliases expand without end", "write the values out")
+            raise _endless(self._file, line)
+        if len(above) > MAX_DEPTH:
+            raise InvalidInput(f"{self._file}:{line}: nested deeper than {MAX_DEPTH} levels", "correct the YAML here")
         if not isinstance(raw, yaml.ScalarNode) and raw.tag not in _PLAIN_TAGS:
             raise InvalidInput(f"{self._file}:{line}: the tag {raw.tag} is not supported", "remove it")
         node = Node(line, raw.start_mark.index, raw.end_mark.index)
@@ -81,6 +95,16 @@ class _Converter:
         return str(raw.value)
 
     def _scalar(self, raw: yaml.Node) -> None | bool | int | float | str:
-        value = self._loader.construct_object(raw)
-        # A date or binary is, for a profile, the text that was typed.
+        if raw.tag == _TIMESTAMP:
+            return str(raw.value)  # a date is, for a profile, the text that was typed: `2026-99-99` as well
+        try:
+            value = self._loader.construct_object(raw)
+        except (ValueError, KeyError) as error:  # `!!int x`, `!!bool x`, a number of 5000 digits
+            fact = f"{str(raw.value)[:40]!r} does not fit its type, {raw.tag.rpartition(':')[2]}"
+            raise InvalidInput(f"{self._file}:{raw.start_mark.line + 1}: {fact}", "put it in quotes") from error
+        # Binary data is the text that was typed, too.
         return value if value is None or isinstance(value, (bool, int, float, str)) else str(raw.value)
+
+
+def _endless(file: str, line: int) -> InvalidInput:
+    return InvalidInput(f"{file}:{line}: aliases expand without end", "write the values out")
