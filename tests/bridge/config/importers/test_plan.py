@@ -291,3 +291,23 @@ def test_the_samples_are_what_their_programs_write() -> None:
         with pytest.raises(json.JSONDecodeError):
             json.loads(text)
         assert parse(text, name).plain()
+
+
+@pytest.mark.parametrize("time", ["inf", "nan", "1e308", "'soon'"])
+def test_a_time_of_codex_that_is_none_is_left_out_and_the_server_is_not(world: World, time: str) -> None:
+    text = f"[mcp_servers.a]\ncommand = 'x'\nstartup_timeout_sec = {time}\ntool_timeout_sec = {time}\n"
+    put(world.home / ".codex/config.toml", text)
+    (one,) = world.book.plan_import(["codex"]).candidates
+    assert (one.status, one.entry) == ("new", {"command": "x"})
+    assert [note.partition(":")[0] for note in one.notes] == [
+        "'startup_timeout_sec' is not carried over",
+        "'tool_timeout_sec' is not carried over",
+    ]
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 3000])
+def test_toml_that_python_cannot_read_is_a_note_on_its_file_alone(world: World, value: str) -> None:
+    put(world.home / ".codex/config.toml", f"x = {value}\n")
+    give(world, "cursor")
+    plan = world.book.plan_import(["codex", "cursor"])
+    assert plan.notes[0].startswith("codex: ") and plan.of("new")

@@ -20,6 +20,7 @@ from dari.errors import InvalidInput
 from dari.struct_types import ready
 
 _SAME = ("command", "args", "cwd", "env", "url")
+_MAX_TIMEOUT_S = 1e6
 _TABLE = re.compile(r"^\s*\[mcp_servers\.(\"[^\"]+\"|'[^']+'|[A-Za-z0-9_-]+)\]", re.MULTILINE)
 
 
@@ -28,7 +29,7 @@ def codex_servers(found: ImportSource, data: bytes) -> Iterator[ForeignServer]:
     try:
         text = data.decode("utf-8")
         servers = tomllib.loads(text).get("mcp_servers", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError to `tomllib`
         raise InvalidInput(f"{found.path}: {error}", "correct the file") from error
     if not isinstance(servers, dict):
         raise InvalidInput(f"{found.path}: mcp_servers must be a table", "correct the file")
@@ -54,8 +55,11 @@ def _codex_server(id: str, raw: JsonEntry, line: int) -> ForeignServer:
             headers.update({key: _literal(text) for key, text in value.items()})
         elif name == "env_http_headers" and isinstance(value, dict):
             headers.update({key: f"${{{variable}}}" for key, variable in value.items()})
-        elif name in ("startup_timeout_sec", "tool_timeout_sec") and isinstance(value, (int, float)):
-            entry["initTimeoutMs" if name.startswith("startup") else "timeoutMs"] = max(1, round(value * 1000))
+        elif name in ("startup_timeout_sec", "tool_timeout_sec"):
+            if isinstance(value, (int, float)) and abs(value) <= _MAX_TIMEOUT_S:  # TOML has `inf` and `nan`
+                entry["initTimeoutMs" if name.startswith("startup") else "timeoutMs"] = max(1, round(value * 1000))
+            else:
+                notes.append(f"'{name}' is not carried over: it is not a time in seconds")
         elif name == "startup_timeout_ms":
             entry["initTimeoutMs"] = value
         elif name == "enabled":
