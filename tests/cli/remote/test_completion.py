@@ -153,3 +153,17 @@ async def test_other_shells_ask_with_the_line_up_to_the_cursor(tmp_path: Path, n
     async with shop(tmp_path) as run:
         script = Path(await script_of(run, name)).read_text()
         assert asks in script and "crewx" in script and "dari" in script
+
+
+async def test_what_a_server_wrote_is_one_word_in_bash_and_nothing_in_it_runs(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        program(run, "$(touch ran)", "New York", "a;b")
+        script = await script_of(run, "bash")
+        source = (
+            f"source {script}; COMP_LINE='dari remote call-tool x --mode '; COMP_POINT=${{#COMP_LINE}}; "
+            "_dari_remote dari; eval \"printf '%s\\n' ${COMPREPLY[*]}\""
+        )
+        environ = {"PATH": f"{run.root}/bin:{os.environ['PATH']}"}
+        out, err = await shell("bash", "-c", f"cd {run.cwd}; {source}", env=environ)
+        assert (out.splitlines(), err) == (["$(touch ran)", "New York", "a;b"], "")
+        assert not (run.cwd / "ran").exists()

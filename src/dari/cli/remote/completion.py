@@ -29,7 +29,10 @@ _dari_remote() {
     local before=${cur%"${cur##*[=:@]}"}
     COMPREPLY=()
     while IFS=$'\t' read -r candidate _; do
-        [[ $candidate == "$cur"* ]] && COMPREPLY+=("${candidate#"$before"}")
+        [[ $candidate == "$cur"* ]] || continue
+        # Servers name tools and values: what they wrote stays one word, and nothing in it runs.
+        printf -v candidate %q "${candidate#"$before"}"
+        COMPREPLY+=("$candidate")
     done < <("${ask[@]}" __complete "$line" 2>/dev/null)
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace 2>/dev/null
     return 0
