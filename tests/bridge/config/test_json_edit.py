@@ -181,3 +181,35 @@ def test_a_key_that_stands_twice_goes_twice() -> None:
 def test_what_is_not_there_cannot_be_removed() -> None:
     with pytest.raises(NotFound):
         JsonText("{}").remove(("a",))
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_comments_that_an_empty_line_parts_from_a_removed_server_stay(newline: str) -> None:
+    text = """{
+  "servers": [
+    // what the team shares
+
+    // the first
+    { "id": "a", "baseUrl": "http://a" },
+    /* what is only mine
+
+       (ask me) */
+
+    // the second
+    { "id": "b", "baseUrl": "http://b" }
+  ]
+}
+""".replace("\n", newline)
+    edited = JsonText(text)
+    edited.remove(("servers", 0))
+    mine = '    // the first\n    { "id": "a", "baseUrl": "http://a" },\n'.replace("\n", newline)
+    assert edited.text == text.replace(mine, "")
+    edited.remove(("servers", 0))
+    assert plain(edited.text) == {"servers": []}
+    assert "what the team shares" in edited.text and "(ask me) */" in edited.text and "second" not in edited.text
+
+
+def test_a_comment_below_the_only_server_stays_when_it_is_removed() -> None:
+    edited = JsonText('{"servers": [\n  { "id": "a" } // fast\n  // to add: github\n]}\n')
+    edited.remove(("servers", 0))
+    assert edited.text == '{"servers": [\n  // to add: github\n]}\n'

@@ -11,6 +11,8 @@ from dari.errors import Failed, NotFound
 
 _TAIL = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\n]*?\*/)?[ \t]*(?=\r?\n|$)")
 
+_BETWEEN = re.compile(r"[ \t\r\n\ufeff]+|(//[^\n]*|/\*.*?\*/)", re.DOTALL)
+
 
 class JsonText:
     """A document that is edited in place. Every change is parsed again and compared with what it should have done."""
@@ -43,7 +45,7 @@ class JsonText:
         self._check(expected)
 
     def remove(self, path: JsonPath) -> None:
-        """Take the member away, with the comment that stands above or behind it."""
+        """Take the member away, with the comment right above or behind it; what an empty line parts from it stays."""
         expected = self.root.plain()
         step = path[-1]
         if self._at(path[:-1]).member(step) is None:
@@ -109,7 +111,9 @@ class JsonText:
         is_last = index == len(node.members) - 1
         end = found.value.end if found.comma is None else found.comma + 1
         end = self._tail_end(end, node.end - 1 if is_last else node.members[index + 1].start)
-        if is_last and before is None:
+        first, start = start, self._after_others(start, found.start)
+        is_bare = first == start and not self.text[end : node.end - 1].strip()
+        if is_last and before is None and is_bare:
             self._replace(start, node.end - 1, "")
         elif is_last and before is not None and found.comma is None and before.comma is not None:
             # The comma before goes too: strict readers refuse a trailing one.
@@ -117,6 +121,17 @@ class JsonText:
             self._replace(before.comma, before.comma + 1, "")
         else:
             self._replace(start, end, "")
+
+    def _after_others(self, start: int, end: int) -> int:
+        """Behind the comments between two members that an empty line parts from the second one."""
+        has_comment = False
+        for piece in _BETWEEN.finditer(self.text, start, end):
+            if piece[1]:
+                has_comment = True
+            elif has_comment and piece[0].count("\n") > 1:
+                start = self.text.rindex("\n", piece.start(), piece.end())
+                start -= self.text[start - 1] == "\r"
+        return start
 
     def _tail_end(self, at: int, most: int) -> int:
         """Past a comment that ends the line, if nothing else stands there."""
