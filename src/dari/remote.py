@@ -129,7 +129,8 @@ class Server:
         that fails raises `Failed` then.
         """
         caller = self._caller if on_progress is None else _with_progress(self._caller, on_progress)
-        raw = await self._upstream.call_tool(tool, encode({**(arguments or {}), **named}), caller, timeout_s=timeout_s)
+        payload = _encode({**(arguments or {}), **named}, tool)
+        raw = await self._upstream.call_tool(tool, payload, caller, timeout_s=timeout_s)
         result = _read(raw, CallResult, f"result of '{tool}'")
         if returns is None:
             return result
@@ -171,8 +172,7 @@ class Servers:
 
     def at(self, url: str, *, key: str | None = None, headers: Mapping[str, str] | None = None) -> Server:
         """A server behind an address, without a profile."""
-        given = [f"{name}: {value}" for name, value in (headers or {}).items()]
-        return Server(self._view.upstream(endpoint=url, key=key, headers=given), self._who, self._ask)
+        return Server(self._view.upstream(endpoint=url, key=key, headers=_lines(headers)), self._who, self._ask)
 
     def run(self, command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Server:
         """A server that is a program, without a profile. It sees nothing of our environment but the basics."""
@@ -214,7 +214,9 @@ async def server(
     ask: Ask | None = None,
     cwd: Path | None = None,
 ) -> AsyncIterator[Server]:
-    """One server: the name of a profile, an http(s) address, or a command as a list of words."""
+    """One server: the name of a profile, an http(s) address, or a command as a list of words, which takes no key."""
+    if not isinstance(name, str) and (key or headers):
+        raise InvalidInput("a key and headers are for a server behind an address", "set its env: servers.run(…, env=…)")
     async with servers(who=who, ask=ask, cwd=cwd) as every:
         if not isinstance(name, str):
             yield every.run(name, cwd=cwd)
@@ -222,7 +224,11 @@ async def server(
             endpoint_profile(name)
             yield every.at(name, key=key, headers=headers)
         else:
-            yield every[name]
+            yield Server(every._view.upstream(name, key=key, headers=_lines(headers)), who, ask)
+
+
+def _lines(headers: Mapping[str, str] | None) -> list[str]:
+    return [f"{name}: {value}" for name, value in (headers or {}).items()]
 
 
 def _asking(ask: Ask) -> Callable[[str, Raw], Awaitable[Any]]:
@@ -231,6 +237,13 @@ def _asking(ask: Ask) -> Callable[[str, Raw], Awaitable[Any]]:
 
 def _with_progress(caller: Caller, on_progress: OnProgress) -> Caller:
     return Caller(caller.who, caller.session, ask=caller.ask, on_progress=on_progress)
+
+
+def _encode(arguments: Mapping[str, Any], tool: str) -> bytes:
+    try:
+        return encode(arguments)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"the arguments of '{tool}' must be JSON: {error}", "pass plain data") from None
 
 
 def _as_it_stands(value: str) -> str:

@@ -93,3 +93,21 @@ async def test_nothing_is_left_running(place: Place) -> None:
     async with remote.server("lab") as server:
         pid = int((await server.call("pid")).text)
     assert not Path(f"/proc/{pid}").exists() or sys.platform != "linux"
+
+
+async def test_a_key_and_headers_count_for_a_profile_too_and_are_refused_where_nothing_takes_them(place: Place) -> None:
+    command = [sys.executable, str(LAB)]
+    for name in ("lab", command):
+        with pytest.raises(InvalidInput):
+            async with remote.server(name, key="k"):
+                pass
+        with pytest.raises(InvalidInput):
+            async with remote.server(name, headers={"X-Team": "a"}):
+                pass
+
+
+async def test_arguments_that_no_json_can_hold_are_refused() -> None:
+    async with remote.server("lab") as server:
+        for value in (object(), "half of an emoji: \ud83d"):
+            with pytest.raises(InvalidInput, match="the arguments of 'add'"):
+                await server.call("add", a=value, b=1)
