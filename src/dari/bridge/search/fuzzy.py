@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 
+MAX_NAME_CHARS = 200
+"""A caller may send a name of megabytes, and what is made of names is remembered."""
+
+
 def edit_distance(left: str, right: str, limit: int) -> int:
     """Letters to insert, delete, replace or swap; `limit + 1` as soon as it must be more."""
     if left == right:
@@ -45,7 +49,7 @@ def trigrams(word: str) -> frozenset[str]:
 
 def nearest_names(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
     """Names that `name` may be a slip of, best first; case and separators do not count."""
-    wanted = _plain(name)
+    wanted = _plain(name[:MAX_NAME_CHARS])
     grams = _grams(wanted)
     likely: list[tuple[float, str, str]] = []
     for candidate in names:
