@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from dari.daemon.errors import NotAPerson, ScopeRequired
 from dari.daemon.lock import FileLock
 from dari.daemon.methods import Method
 from dari.daemon.paths import DaemonPaths
+from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
 from dari.daemon.protocol import MAX_LINE_BYTES
 from dari.daemon.server import DaemonLimits, DaemonServer
 from dari.daemon.session import Refusal
@@ -287,3 +289,30 @@ async def test_the_hub_says_whose_call_it_passes_on_and_nobody_else_is_believed(
         lock.release()
     assert [each.acts_for for each in seen if each] == ["", "mcp@work-laptop:Cursor", "", ""]
     assert not any(each.is_vouched_for for each in seen if each)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the start is read from /proc")
+@pytest.mark.parametrize("ended", ["before there was a hub", "before the hub had its pid"])
+async def test_a_caller_whose_process_has_ended_is_not_taken_for_the_hub(ended: str, run_dir: Path) -> None:
+    seen: list[CallerIdentity | None] = []
+
+    async def look(_: dict[str, object]) -> object:
+        seen.append(current_caller())
+        return {}
+
+    has_hub = ended == "before the hub had its pid"
+
+    def credentials(sock: ConnectedSocket) -> PeerCredentials:
+        peer = peer_credentials(sock)
+        return PeerCredentials(peer.uid, peer.gid, peer.pid if has_hub else None, "1" if has_hub else None)
+
+    hub = DaemonPaths("bridge", lock_name="host.lock")
+    Path(hub.lock_text).parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(hub.lock_text)
+    assert not has_hub or lock.try_acquire()
+    paths = DaemonPaths("demo", run_dir)
+    async with DaemonServer(paths, [Method("demo.look", "read", look)], peer_credentials=credentials):
+        async with session(run_dir) as connection:
+            await connection.ask({**PING, "method": "demo.look", "for": "mcp@work-laptop:Cursor"})
+    lock.release()
+    assert [each.acts_for for each in seen if each] == [""]

@@ -14,6 +14,7 @@ from uuid import uuid4
 from msgspec import Raw, Struct
 
 from dari.daemon.agent_hosts import hub_pid
+from dari.daemon.ancestry import read_process
 from dari.daemon.caller_scopes import CallerIdentity, require_person, serve_caller
 from dari.daemon.errors import DaemonError, ErrorCode, NotAPerson, ScopeRequired, to_daemon_error
 from dari.daemon.methods import Method, params_reader
@@ -125,7 +126,7 @@ class DaemonSession:
         method = self._allowed(name, params)
         assert self._claims is not None
         peer, scopes = self._peer, frozenset(self._claims.scopes)
-        client = acts_for[:MAX_CLIENT_CHARS] if isinstance(acts_for, str) and peer.pid == hub_pid() else ""
+        client = acts_for[:MAX_CLIENT_CHARS] if isinstance(acts_for, str) and _is_hub(peer) else ""
         with serve_caller(CallerIdentity(self._claims.aud, scopes, peer.pid, peer.started, acts_for=client)):
             try:
                 if method.needs_person:
@@ -178,3 +179,11 @@ class DaemonSession:
     def _internal_error(self, request_id: Raw, name: str) -> bytes:
         logger.exception("daemon=%s event=fatal method=%s", self._access.daemon, name)
         return encode_error(request_id, DaemonError(ErrorCode.INTERNAL_ERROR, "internal error"))
+
+
+def _is_hub(peer: PeerCredentials) -> bool:
+    """Whether the hub itself connected. Without a hub no pid is its own, and a caller that has ended has none either."""
+    if peer.pid is None or peer.pid != hub_pid():
+        return False
+    found = read_process(peer.pid)  # another process may have had this pid when it connected
+    return peer.started is None or (found is not None and found.started == peer.started)
