@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.daemon.server import DaemonLimits
+from dari.daemon.server import MAX_LINES_AHEAD, DaemonLimits
 from tests.support.daemons import Demo, code, demo_daemon, session, until_idle, wire
 from tests.support.leftovers import open_descriptors
 
@@ -61,6 +61,23 @@ async def test_a_call_that_waits_for_its_caller_ends_when_the_caller_hangs_up(ah
         async with session(run_dir) as leaver:
             leaver.send(WATCH, *[PING] * ahead)
             await demo.entered.wait()
+        await demo.left.wait()
+    assert demo.was_cancelled
+
+
+@pytest.mark.parametrize("reason", ["it closed its writing side before", "it sent too many lines ahead"])
+async def test_a_call_that_waits_for_its_caller_ends_also_when_nothing_is_read_any_more(
+    reason: str, run_dir: Path
+) -> None:
+    demo = Demo()
+    async with demo_daemon(run_dir, demo):
+        async with session(run_dir) as leaver:
+            leaver.send(WATCH, *[PING] * (0 if "writing" in reason else MAX_LINES_AHEAD + 1))
+            if "writing" in reason:
+                leaver.writer.write_eof()
+            await demo.entered.wait()
+            async with session(run_dir) as later:
+                await later.ask(PING)  # by now the daemon has read what it reads of the first connection
         await demo.left.wait()
     assert demo.was_cancelled
 

@@ -41,8 +41,10 @@ from dari.paths import own_dir, private_dir
 from dari.version import VERSION
 
 # What is read ahead of a call that ends with its caller: so many lines, and about as many bytes as one line
-# may have. Beyond that nobody watches for a hang-up.
+# may have.
 MAX_LINES_AHEAD = 64
+HANG_UP_LOOK_S = 1.0
+"""Between two looks for a hang-up where nothing is read any more, so that no end of the stream is heard."""
 
 
 class DaemonLimits(Struct, frozen=True):
@@ -139,7 +141,7 @@ class ServerConnection:
         hang_up = asyncio.create_task(self._hang_up())
         try:
             await asyncio.wait((running, hang_up), return_when=asyncio.FIRST_COMPLETED)
-            if not running.done() and hang_up.result():
+            if not running.done():
                 raise CallerGone
             return await running
         finally:
@@ -147,19 +149,20 @@ class ServerConnection:
             hang_up.cancel()
             await asyncio.gather(running, hang_up, return_exceptions=True)
 
-    async def _hang_up(self) -> bool:
-        """Keep what arrives for later; True when the caller is gone, False when it only ended its side."""
+    async def _hang_up(self) -> None:
+        """Return when the caller is gone; keep what arrives before. One that only ended its side is still there."""
         try:
             while len(self._ahead) < MAX_LINES_AHEAD and self._ahead_bytes() < self._limits.max_line_bytes:
                 line = await self._read_line()
                 if line is None:
-                    return is_hung_up(self._sock)
+                    break
                 self._ahead.append(line)
         except asyncio.LimitOverrunError:
             pass  # the line stays in the buffer; the next read meets it again
         except OSError:
-            return True
-        return False
+            return
+        while not is_hung_up(self._sock):
+            await asyncio.sleep(HANG_UP_LOOK_S)
 
     def _ahead_bytes(self) -> int:
         return sum(len(line) for line in self._ahead)
