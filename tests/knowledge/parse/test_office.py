@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import io
+import re
+import zipfile
+from collections.abc import Callable
 
 import docx
 import openpyxl
 import pptx
 import pytest
+from docx.oxml import parse_xml
 
 from dari.knowledge.chunk import chunk_document
 from dari.knowledge.parse import ParseFailed, parse_bytes
@@ -110,3 +114,72 @@ def test_an_encrypted_office_file_is_named_as_such() -> None:
     with pytest.raises(ParseFailed) as caught:
         parse_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "secret.docx")
     assert caught.value.reason == "encrypted"
+
+
+def test_cells_with_the_same_text_keep_their_columns_and_a_merged_cell_is_one() -> None:
+    document = docx.Document()
+    table = document.add_table(3, 4)
+    for row, texts in zip(table.rows, (["a", "1", "1", "2"], ["x", "", "", "y"]), strict=False):
+        for cell, text in zip(row.cells, texts, strict=True):
+            cell.text = text
+    table.cell(2, 0).merge(table.cell(2, 2)).text = "all of it"
+    (block,) = parse_bytes(_saved(document), "a.docx").blocks
+    assert block.text == "| a | 1 | 1 | 2 |\n| x |  |  | y |\n| all of it |  |"
+    presentation = pptx.Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    row = slide.shapes.add_table(1, 4, 0, 0, 99, 99).table.rows[0]
+    for cell, text in zip(row.cells, ["7", "7", "", ""], strict=True):
+        cell.text = text
+    (block,) = parse_bytes(_saved(presentation), "a.pptx").blocks
+    assert block.text == "| 7 | 7 |  |  |"
+
+
+def test_a_table_inside_a_cell_is_read_with_the_cell() -> None:
+    document = docx.Document()
+    cell = document.add_table(1, 2).cell(0, 1)
+    cell.text = "Applicant"
+    inner = cell.add_table(1, 2)
+    inner.cell(0, 0).text, inner.cell(0, 1).text = "name", "Kim"
+    (block,) = parse_bytes(_saved(document), "form.docx").blocks
+    assert block.text == "|  | Applicant name Kim |"
+
+
+@pytest.mark.parametrize(("name", "make"), [("hr.docx", docx.Document), ("hr.pptx", pptx.Presentation)])
+def test_a_file_that_states_no_title_is_called_by_its_name(name: str, make: Callable[[], object]) -> None:
+    plain = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(_saved(make()))) as whole, zipfile.ZipFile(plain, "w") as left:
+        for member in whole.namelist():
+            if member != "docProps/core.xml":
+                left.writestr(member, re.sub(rb"<Relationship [^>]*core-properties[^>]*/>", b"", whole.read(member)))
+    assert parse_bytes(plain.getvalue(), name).title == "hr"
+
+
+def test_the_last_part_of_a_sheet_ends_at_its_last_row() -> None:
+    book = openpyxl.Workbook()
+    for row in (["Item", "Price"], [], ["nail", 1], [], [], ["screw", 2]):
+        book.active.append(row)
+    (table,) = [block for block in parse_bytes(_saved(book), "a.xlsx").blocks if block.kind == "table"]
+    assert (table.line_start, table.line_end) == (1, 6)
+    tables = [
+        block for block in parse_bytes(sheets_file(200), "a.xlsx").blocks if block.kind == "table" and block.page == 1
+    ]
+    assert tables[-1].line_end == 201
+
+
+def test_insertions_content_controls_and_text_boxes_are_read_and_deletions_are_not() -> None:
+    document = docx.Document()
+    body = document.element.body
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    for xml in (
+        f"<w:p {space}><w:r><w:t>It is </w:t></w:r><w:del><w:r><w:delText>not </w:delText></w:r></w:del>"
+        "<w:ins><w:r><w:t>now </w:t></w:r></w:ins><w:smartTag><w:r><w:t>Seoul</w:t></w:r></w:smartTag></w:p>",
+        f"<w:sdt {space}><w:sdtContent><w:p><w:r><w:t>Name</w:t><w:tab/><w:t>Kim</w:t></w:r></w:p>"
+        "</w:sdtContent></w:sdt>",
+        f"<w:p {space}><w:r><w:pict><txbxContent><w:p><w:r><w:t>In a box</w:t></w:r></w:p>"
+        "</txbxContent></w:pict></w:r></w:p>",
+        f'<w:sdt {space}><w:sdtPr><w:docPartObj><w:docPartGallery w:val="Table of Contents"/></w:docPartObj></w:sdtPr>'
+        "<w:sdtContent><w:p><w:r><w:t>Contents</w:t></w:r></w:p></w:sdtContent></w:sdt>",
+    ):
+        body.insert(len(body) - 1, parse_xml(xml))
+    texts = [block.text for block in parse_bytes(_saved(document), "a.docx").blocks]
+    assert texts == ["It is now Seoul", "Name\tKim", "In a box"]

@@ -6,7 +6,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dari.knowledge.document import Block, BlockKind, ParsedDocument
 from dari.knowledge.parse.language import detect_language
@@ -16,6 +16,9 @@ from dari.knowledge.parse.versions import PARSER_VERSIONS
 
 if TYPE_CHECKING:
     from docx.document import Document
+    from docx.oxml.xmlchemy import BaseOxmlElement
+    from docx.table import _Cell
+    from pptx.presentation import Presentation
     from pptx.shapes.base import BaseShape
     from pptx.slide import Slide
 
@@ -24,6 +27,20 @@ MAX_CELLS = 1_000_000
 MAX_EMPTY_ROWS = 1_000
 SHEET_BLOCK_CHARS = 1_400
 _MAX_GROUP_DEPTH = 8
+_MAX_TABLE_DEPTH = 8
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_PARAGRAPH, _TABLE, _CONTROL = f"{_WORD}p", f"{_WORD}tbl", f"{_WORD}sdt"
+# Around paragraphs and tables: tracked insertions, and what old versions and other programs mark up.
+_AROUND = frozenset(f"{_WORD}{name}" for name in ("ins", "moveTo", "customXml", "sdtContent"))
+# Formats, and what is not read on the page: deletions, and the second form of a drawing.
+_UNREAD = frozenset(
+    (
+        *(f"{_WORD}{name}" for name in ("pPr", "rPr", "sdtPr", "del", "moveFrom")),
+        "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
+    )
+)
+_BREAKS = {f"{_WORD}tab": "\t", f"{_WORD}br": "\n", f"{_WORD}cr": "\n", f"{_WORD}noBreakHyphen": "-", _PARAGRAPH: "\n"}
+_CORE_PROPERTIES = "http://schemas.openxmlformats.org/package/2006/relationships/metadata/core-properties"
 _HEADING = re.compile(r"(?:heading|제목|überschrift|titre)\s*(\d)", re.IGNORECASE)
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
@@ -88,15 +105,17 @@ class _Outline:
 
 def _word(data: bytes) -> tuple[str, list[Block]]:
     import docx
+    from docx.table import Table
     from docx.text.paragraph import Paragraph
 
     document: Document = docx.Document(io.BytesIO(data))
     outline, line = _Outline(), 0
-    for element in document.iter_inner_content():
+    for element in _inner_elements(document.element.body):
         line += 1
-        if isinstance(element, Paragraph):
-            text = element.text.strip()
-            style = (element.style.name if element.style is not None else "") or ""
+        if element.tag == _PARAGRAPH:
+            text = _text_of(element).strip()
+            named = Paragraph(element, document).style
+            style = (named.name if named is not None else "") or ""
             if found := _HEADING.match(style):
                 outline.heading(int(found[1]), text, line)
             elif style == "Title":
@@ -104,17 +123,69 @@ def _word(data: bytes) -> tuple[str, list[Block]]:
             else:
                 outline.add("list" if style.startswith("List") else "paragraph", text, line, line)
         else:
-            rows = list(_rows([cell.text for cell in row.cells] for row in element.rows))
+            rows = list(_rows(_cells_of(row.cells) for row in Table(element, document).rows))
             outline.add("table", "\n".join(rows), line, line + max(0, len(rows) - 1))
             line += max(0, len(rows) - 1)
     first = next((block.text for block in outline.blocks if block.kind == "heading"), "")
-    return document.core_properties.title or first, outline.blocks
+    return _stated_title(document) or first, outline.blocks
+
+
+def _inner_elements(parent: BaseOxmlElement) -> Iterator[Any]:
+    """Paragraphs and tables in order, also those in content controls, of which templates are made."""
+    for element in parent:
+        if element.tag in (_PARAGRAPH, _TABLE):
+            yield element
+        elif element.tag in _AROUND:
+            yield from _inner_elements(element)
+        elif element.tag == _CONTROL:
+            gallery = element.find(f"{_WORD}sdtPr/{_WORD}docPartObj/{_WORD}docPartGallery")
+            if gallery is None or gallery.get(f"{_WORD}val") != "Table of Contents":
+                yield from _inner_elements(element)
+
+
+def _text_of(element: BaseOxmlElement) -> str:
+    """What is read in a paragraph. `Paragraph.text` leaves out tracked insertions, content controls and text boxes."""
+    texts: list[str] = []
+    for node in element:
+        if node.tag == f"{_WORD}t":
+            texts.append(node.text or "")
+        elif node.tag not in _UNREAD:
+            texts += (_BREAKS.get(node.tag, ""), _text_of(node))
+    return "".join(texts)
+
+
+def _cells_of(cells: Sequence[_Cell], depth: int = 0) -> list[str]:
+    """The texts of a row; a merged cell comes once per column it spans, and is one text."""
+    return [_cell_text(cell, depth) for n, cell in enumerate(cells) if n == 0 or cell is not cells[n - 1]]
+
+
+def _cell_text(cell: _Cell, depth: int) -> str:
+    """With what the tables inside it say: forms are made of them."""
+    from docx.table import Table
+
+    texts: list[str] = []
+    for inner in _inner_elements(cell._tc):
+        if inner.tag == _PARAGRAPH:
+            texts.append(_text_of(inner))
+        elif depth < _MAX_TABLE_DEPTH:
+            for row in Table(inner, cell).rows:
+                texts += _cells_of(row.cells, depth + 1)
+    return " ".join(texts)
+
+
+def _stated_title(document: Document | Presentation) -> str:
+    """The title that the file states. Of a file that states none, as those of Google Docs, both libraries say that it
+    is called "Word Document" or "PowerPoint Presentation"."""
+    try:
+        document.part.package.part_related_by(_CORE_PROPERTIES)
+    except KeyError:
+        return ""
+    return document.core_properties.title or ""
 
 
 def _rows(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     for cells in rows:
-        # A merged cell comes once per column it spans.
-        texts = [" ".join(cell.split()) for n, cell in enumerate(cells) if n == 0 or cell is not cells[n - 1]]
+        texts = [" ".join(cell.split()) for cell in cells]
         if any(texts):
             yield f"| {' | '.join(texts)} |"
 
@@ -134,7 +205,7 @@ def _slides(data: bytes) -> tuple[str, list[Block]]:
                 _shape(outline, shape, number, 0)
         outline.add("paragraph", _notes(slide), page=number)
     first = next((block.text for block in outline.blocks if block.kind == "heading"), "")
-    return presentation.core_properties.title or first, outline.blocks
+    return _stated_title(presentation) or first, outline.blocks
 
 
 def _shape(outline: _Outline, shape: BaseShape, page: int, depth: int) -> None:
@@ -174,7 +245,7 @@ def _sheets(data: bytes, warnings: list[str]) -> tuple[str, list[Block]]:
 
 def _sheet(outline: _Outline, rows: Iterable[Sequence[object]], page: int, cells_left: int) -> int:
     """Rows in blocks, each below the sheet's first row, which most often has the names of the columns."""
-    header, begun, first, size, empty = "", list[str](), 0, 0, 0
+    header, begun, first, last, size, empty = "", list[str](), 0, 0, 0, 0
     for line, values in enumerate(rows, 1):
         cells_left -= max(1, len(values))
         texts = ["" if value is None else " ".join(str(value).split()) for value in values]
@@ -187,13 +258,14 @@ def _sheet(outline: _Outline, rows: Iterable[Sequence[object]], page: int, cells
             continue
         row = f"| {' | '.join(texts)} |"
         if begun and size + len(row) > SHEET_BLOCK_CHARS:
-            outline.add("table", "\n".join(begun), first, line - 1, page)
+            outline.add("table", "\n".join(begun), first, last, page)
             begun, size = [header], len(header)
             first = line
         if not begun:
             header, first = row[:SHEET_BLOCK_CHARS], line
         begun.append(row)
         size += len(row)
+        last = line
     if begun:
-        outline.add("table", "\n".join(begun), first, first + len(begun) - 1, page)
+        outline.add("table", "\n".join(begun), first, last, page)
     return cells_left
