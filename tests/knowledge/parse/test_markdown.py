@@ -99,6 +99,19 @@ def test_a_rule_at_the_start_is_not_front_matter() -> None:
     assert [block.text for block in document.blocks] == ["first words", "last words"]
 
 
+def test_text_between_two_rules_is_not_front_matter_because_of_a_colon() -> None:
+    document = parse_bytes(b"---\n\n# First slide\n\nNote: read this\naloud.\n\n---\n\n# Second slide\n", "a.md")
+    assert [block.text for block in document.blocks] == ["# First slide", "Note: read this\naloud.", "# Second slide"]
+
+
+def test_front_matter_may_have_keys_of_any_script_comments_and_lines_that_go_on() -> None:
+    text = (
+        "---\n# made by hand\n\n제목 줄: 값\ntags: [\n  a, b\n]\nsummary: >\n  goes on\n- odd\ntitle: T\n---\nwords\n"
+    )
+    document = parse_bytes(text.encode(), "a.md")
+    assert (document.title, [block.text for block in document.blocks]) == ("T", ["words"])
+
+
 def test_a_document_without_a_heading_is_titled_by_its_name() -> None:
     assert parse_bytes(b"words", "notes/release plan.md").title == "release plan"
 

@@ -38,6 +38,8 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
     end = next((n for n in range(1, min(len(lines), MAX_LINES)) if lines[n].rstrip() in closing), 0)
     if not end or not any(_KEY.match(line) for line in lines[1:end]):
         return FrontMatter()
+    if fence == "---" and not all(map(_may_be_yaml, lines[1:end])):
+        return FrontMatter()  # text between two rules
     values = _read_values(lines[1:end])
     lang = _LANGUAGE.match(_scalar(values, "lang") or _scalar(values, "language"))
     trust = _scalar(values, "trust_level") or _scalar(values, "trust")
@@ -48,6 +50,11 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
         tuple(dict.fromkeys([*values.get("tags", ()), *values.get("keywords", ())]))[:MAX_TAGS],
         cast(TrustLevel, trust) if trust in get_args(TrustLevel) else "primary",
     )
+
+
+def _may_be_yaml(line: str) -> bool:
+    """At the margin stand keys, items, comments and closing brackets; what goes on from a line above is indented."""
+    return not line or line[0] in " \t#-]}" or line.isspace() or ":" in line
 
 
 def _scalar(values: dict[str, list[str]], name: str) -> str:

@@ -14,7 +14,9 @@ from dari.knowledge.parse.versions import PARSER_VERSIONS
 PARSER_VERSION = PARSER_VERSIONS["text"]
 MAX_TITLE_CHARS = 120
 _UNDERLINE = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
-_SECTION = re.compile(r"(={1,5}|\*{1,5})\s+(\S.*)$")
+_SECTION = re.compile(r"(={1,6}|\*{1,8})\s+(\S.*)$")
+# A list of AsciiDoc has the mark of Org's headings.
+_SECTION_MARKS = {"adoc": "=", "asciidoc": "=", "org": "*"}
 
 
 def parse_text(data: bytes, extension: str) -> ParsedDocument:
@@ -23,8 +25,8 @@ def parse_text(data: bytes, extension: str) -> ParsedDocument:
     blocks: list[Block]
     if extension == "rst":
         blocks = _sections(lines, _underlined_headings(lines))
-    elif extension in ("adoc", "asciidoc", "org"):
-        blocks = _sections(lines, _marked_headings(lines))
+    elif mark := _SECTION_MARKS.get(extension):
+        blocks = _sections(lines, _marked_headings(lines, mark))
     else:
         blocks = _sections(lines, {})
     title = next((block.heading_path[-1] for block in blocks if block.kind == "heading"), "")
@@ -74,9 +76,9 @@ def _underlined_headings(lines: Sequence[str]) -> dict[int, tuple[int, int, str]
     return found
 
 
-def _marked_headings(lines: Sequence[str]) -> dict[int, tuple[int, int, str]]:
+def _marked_headings(lines: Sequence[str], mark: str) -> dict[int, tuple[int, int, str]]:
     found = {}
     for number, line in enumerate(lines):
-        if line[:1] in "=*" and len(line) <= MAX_TITLE_CHARS and (mark := _SECTION.match(line)):
-            found[number] = (number + 1, len(mark[1]), mark[2].strip())
+        if line.startswith(mark) and len(line) <= MAX_TITLE_CHARS and (section := _SECTION.match(line)):
+            found[number] = (number + 1, len(section[1]), section[2].strip())
     return found
