@@ -93,3 +93,39 @@ def test_a_page_nested_100_000_deep_is_read_as_text_in_no_time() -> None:
 
 def test_a_page_without_a_body_has_no_blocks() -> None:
     assert parse_bytes(b"", "empty.html").blocks == ()
+
+
+def test_equal_texts_have_the_lines_where_each_of_them_stands() -> None:
+    page = (
+        "<body>\n<h2>Example</h2>\n<p>one</p>\n<h2>Example</h2>\n<p>one</p>\n<ul>\n<li>yes</li>\n<li>yes</li>\n</ul>\n"
+    )
+    blocks = parse_bytes(page.encode(), "a.html").blocks
+    assert [(block.line_start, block.line_end) for block in blocks] == [(2, 2), (3, 3), (4, 4), (5, 5), (7, 8)]
+
+
+def test_a_script_or_a_comment_with_the_words_of_the_article_is_not_where_it_stands() -> None:
+    page = (
+        '<html><head><title>First words</title><script type="application/ld+json">{"text": "First words"}</script>\n'
+        "</head><body>\n<!-- First words -->\n<p>First words</p>\n</body></html>"
+    )
+    (block,) = parse_bytes(page.encode(), "a.html").blocks
+    assert (block.text, block.line_start) == ("First words", 4)
+
+
+def test_tables_inside_tables_and_lists_inside_items_are_read_once() -> None:
+    page = "<body><table><tr><td>Side</td><td><table><tr><td>k</td><td>v</td></tr></table></td></tr></table></body>"
+    assert [block.text for block in parse_bytes(page.encode(), "a.html").blocks] == ["Side", "| k | v |"]
+    page = "<body><ul><li><div>Outer <b>part</b><ul><li><p>Inner</p></li></ul> end</div></li></ul></body>"
+    assert [block.text for block in parse_bytes(page.encode(), "a.html").blocks] == ["- Outer part end\n  - Inner"]
+
+
+def test_a_japanese_page_in_seven_bits_is_read() -> None:
+    page = '<html><head><meta charset="iso-2022-jp"></head><body><p>日本語の文章です。</p></body></html>'
+    (block,) = parse_bytes(page.encode("iso2022_jp"), "a.html").blocks
+    assert block.text == "日本語の文章です。"
+
+
+def test_a_deep_page_in_utf_16_is_read_as_text_too() -> None:
+    page = "\ufeff" + "<div>" * 5_000 + "deep words" + "</div>" * 5_000
+    document = parse_bytes(page.encode("utf-16-le"), "a.html")
+    assert [block.text for block in document.blocks] == ["deep words"] and "nested deeper" in document.warnings[0]

@@ -55,13 +55,16 @@ _SUPERSETS = {
 }
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w-]{2,20})", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
+# What a page holds and nobody reads. A description for search engines often has the words of the article.
+_UNSEEN = re.compile(r"<(script|style)\b(?s:.*?)(?:</\1|\Z)|<!--(?s:.*?)(?:-->|\Z)", re.IGNORECASE)
+_BODY = re.compile(r"<body\b", re.IGNORECASE)
 _ENTITY = re.compile(r"[&<>\"'\u00a0\u2010-\u203a\n]")  # what a source may spell otherwise
 _SEARCH_CHARS = 200_000
 
 
 def parse_html(data: bytes) -> ParsedDocument:
     text, warnings = _decode(data)
-    if _is_too_deep(data):
+    if _is_too_deep(text):
         return _flat(text, [*warnings, f"nested deeper than {MAX_DEPTH} elements: read as text without structure"])
     from selectolax.lexbor import LexborHTMLParser
 
@@ -85,7 +88,10 @@ def parse_html(data: bytes) -> ParsedDocument:
 def _decode(data: bytes) -> tuple[str, list[str]]:
     """UTF-8 wins over what the page declares, since it cannot be mistaken; then comes the declaration."""
     try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"), []
+        text = data.decode("utf-8-sig")
+        if "\x1b$" in text:
+            return decode(data)  # Japanese or Korean in seven bits
+        return text.replace("\r\n", "\n").replace("\r", "\n"), []
     except UnicodeDecodeError:
         pass
     if declared := _CHARSET.search(data[:4096]):
@@ -98,11 +104,11 @@ def _decode(data: bytes) -> tuple[str, list[str]]:
     return decode(data)
 
 
-def _is_too_deep(data: bytes) -> bool:
-    if data.count(b"<") < MAX_DEPTH:
+def _is_too_deep(text: str) -> bool:
+    if text.count("<") < MAX_DEPTH:
         return False
     depth = 0
-    for closing, name in _TAG.findall(data):
+    for closing, name in _TAG.findall(text.encode("utf-8", "replace")):
         name = name.lower()
         if name in _VOID or name in _IMPLIED:
             continue
@@ -158,9 +164,10 @@ class _Walk:
     """From node to node without recursion: a page may be as deep as it likes."""
 
     def __init__(self, source: str) -> None:
-        self._source = source
-        self._at = 0
-        self._line = 1
+        self._source = _UNSEEN.sub(lambda found: "\n" * found[0].count("\n"), source)
+        body = _BODY.search(self._source)
+        self._at = body.start() if body else 0
+        self._line = 1 + self._source.count("\n", 0, self._at)
         self._words: list[str] = []
         self._first_line = 0
         self._last_line = 0
@@ -171,8 +178,8 @@ class _Walk:
         is_leaving = False
         while node is not None:
             tag = node.tag
-            is_whole = tag in _HEADINGS or tag in ("pre", "table", "ul", "ol")
             if not is_leaving:
+                is_whole = tag in _HEADINGS or tag in ("pre", "ul", "ol") or (tag == "table" and not _is_layout(node))
                 if tag == "-text":
                     self._add(node.text_content or "")
                 elif tag in _BLOCKS or tag == "br":
@@ -241,11 +248,13 @@ class _Walk:
             return
         words = _ENTITY.split(stripped, maxsplit=1)[0][:60] or stripped[1:20]
         at = self._source.find(words, self._at, self._at + _SEARCH_CHARS)
-        if at >= 0:
-            self._line += self._source.count("\n", self._at, at)
-            self._at = at
-        self._first_line = self._first_line or self._line
-        self._last_line = self._line + (stripped.count("\n") if at >= 0 else 0)
+        if at < 0:
+            self._first_line, self._last_line = self._first_line or self._line, self._line
+            return
+        line = self._line + self._source.count("\n", self._at, at)
+        self._first_line, self._last_line = self._first_line or line, line + stripped.count("\n")
+        # Past it: the next text may be the same once more.
+        self._at, self._line = at + len(words), line + words.count("\n")
 
 
 def _items(node: LexborNode) -> Iterator[str]:
@@ -264,12 +273,26 @@ def _own_text(item: LexborNode) -> str:
     """The text of an item without that of the lists inside it."""
     if item.css_first("ul, ol") is None:
         return _squeeze(item.text(separator=" "))
-    words, child = [], item.child
-    while child is not None:
-        if child.tag not in ("ul", "ol"):
-            words.append(child.text_content or "" if child.tag == "-text" else child.text(separator=" "))
-        child = child.next
+    words: list[str] = []
+    node = item.child
+    while node is not None:
+        if node.tag == "-text":
+            words.append(node.text_content or "")
+        if node.child is not None and node.tag not in ("ul", "ol"):
+            node = node.child
+            continue
+        while node.next is None:
+            parent = node.parent
+            if parent is None or parent.mem_id == item.mem_id:
+                return _squeeze(" ".join(words))
+            node = parent
+        node = node.next
     return _squeeze(" ".join(words))
+
+
+def _is_layout(table: LexborNode) -> bool:
+    """A table around tables only arranges them; old pages and mail are made of such. What it holds is read in order."""
+    return len(table.css("table")) > 1
 
 
 def _table(node: LexborNode) -> str:
