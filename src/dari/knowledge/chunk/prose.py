@@ -16,12 +16,13 @@ from dari.knowledge.document import Block
 def pack_sentences(ordinal: int, block: Block, policy: ChunkPolicy) -> Iterator[Passage]:
     """Parts of one block that is longer than the target; each is a stretch of its text, whole sentences if it can."""
     if token_count(block.text) <= policy.target_tokens:
-        yield _passage(ordinal, block, 0, len(block.text), "")
+        yield _passage(ordinal, block, 0, len(block.text), "", block.line_start)
         return
     bounds = _bounds(block.text)
     first = 0  # index of the sentence that the part begins with
     fresh = 0  # index of its first sentence that no earlier part has
     part = 0
+    at, line = 0, block.line_start
     while fresh < len(bounds):
         last, size = fresh, _size(block.text, bounds, first, fresh)
         while last + 1 < len(bounds):
@@ -29,7 +30,11 @@ def pack_sentences(ordinal: int, block: Block, policy: ChunkPolicy) -> Iterator[
             if size + more > policy.target_tokens:
                 break
             last, size = last + 1, size + more
-        yield _passage(ordinal, block, bounds[first][0], bounds[last][1], f"#c{part}")
+        if block.line_start:  # counted from the last part on: a log has thousands of them
+            start = bounds[first][0]
+            line += block.text.count("\n", at, start) - block.text.count("\n", start, at)
+            at = start
+        yield _passage(ordinal, block, bounds[first][0], bounds[last][1], f"#c{part}", line)
         part += 1
         fresh, first = last + 1, _overlap_start(block.text, bounds, last, policy)
 
@@ -56,10 +61,8 @@ def _size(text: str, bounds: list[tuple[int, int]], first: int, last: int) -> in
     return token_count(text[bounds[first][0] : bounds[last][1]])
 
 
-def _passage(ordinal: int, block: Block, start: int, end: int, suffix: str) -> Passage:
-    text = block.text[start:end]
-    kept = text.rstrip()
-    line = block.line_start + block.text.count("\n", 0, start) if block.line_start else 0
+def _passage(ordinal: int, block: Block, start: int, end: int, suffix: str, line: int) -> Passage:
+    kept = block.text[start:end].rstrip()
     return Passage(
         kept,
         line,
