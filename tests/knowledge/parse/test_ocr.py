@@ -65,6 +65,21 @@ def test_what_is_no_picture_is_malformed() -> None:
     assert caught.value.reason == "malformed"
 
 
+def test_a_list_of_files_under_a_pictures_name_is_not_followed(tmp_path: Path) -> None:
+    require_tesseract()
+    (tmp_path / "private.png").write_bytes(png())
+    for head in ("", "RIFF\n"):
+        with pytest.raises(ParseFailed) as caught:
+            parse_bytes(f"{head}{tmp_path}/private.png\n".encode(), "a.png")
+        assert caught.value.reason == "malformed"
+
+
+def test_a_scan_that_takes_longer_than_a_file_may_keeps_what_was_read() -> None:
+    require_tesseract()
+    document = parse_bytes(scan(), "scan.pdf", ParseLimits(max_wall_s=1e-6))
+    assert document.blocks == () and "raise [ingest] parse_timeout_s" in document.warnings[0]
+
+
 def test_a_picture_that_takes_too_long_is_not_called_malformed() -> None:
     require_tesseract()
     with pytest.raises(ParseFailed, match="--force-reingest") as caught:

@@ -25,7 +25,7 @@ _LOCK_FILES = frozenset(
         *("composer.lock", "gemfile.lock"),
     )
 )
-_IMAGE_MAGIC = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"BM")
+_IMAGE_MAGIC = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*", b"BM")
 
 
 def media_of(path: PurePath, head: bytes) -> Media | None:
@@ -42,6 +42,11 @@ def media_of(path: PurePath, head: bytes) -> Media | None:
     if named is not None:
         return named
     return _media_of_head(extension, head)
+
+
+def is_picture(head: bytes) -> bool:
+    """Whether it begins as one of the pictures that are read does."""
+    return head.startswith(_IMAGE_MAGIC) or (head.startswith(b"RIFF") and head[8:12] == b"WEBP")
 
 
 def _media_of_name(name: str, extension: str) -> Media | None:

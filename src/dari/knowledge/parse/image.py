@@ -6,6 +6,7 @@ import time
 
 from dari.knowledge.document import Block, ParsedDocument
 from dari.knowledge.parse import ocr
+from dari.knowledge.parse.detect import is_picture
 from dari.knowledge.parse.language import detect_language
 from dari.knowledge.parse.limits import ParseFailed, ParseLimits
 from dari.knowledge.parse.lines import has_words
@@ -20,6 +21,11 @@ def parse_image(data: bytes, limits: ParseLimits) -> ParsedDocument:
             "ocr_unavailable",
             "a picture can only be read by tesseract, which is not installed",
             "apt-get install tesseract-ocr tesseract-ocr-kor, or brew install tesseract tesseract-lang",
+        )
+    if not is_picture(data):
+        # Tesseract takes what is no picture for a list of files, and reads those.
+        raise ParseFailed(
+            "malformed", "a picture must be PNG, JPEG, GIF, WebP, TIFF or BMP", "its name says more than it is"
         )
     begun = time.monotonic()
     try:

@@ -6,6 +6,8 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from dari.knowledge.document import Block, ParsedDocument
 from dari.knowledge.parse import ocr
 from dari.knowledge.parse.language import detect_language
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 OCR_DPI = 200
 MAX_BITMAP_SIDE = 4_000
+_OCR_SHARE = 0.7
+"""Of a file's time: what was read is kept, where the process would be killed with all of it."""
 _HYPHEN = re.compile("[\ufffe\u00ad\x02]\n?")  # pdfium writes U+FFFE or U+0002 where a word was broken at a line end
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _SPACES = re.compile(r"[ \t\u00a0]{2,}")
@@ -60,6 +64,7 @@ class _Reader:
         self._document = document
         self._limits = limits
         self._size = 0
+        self._ocr_until = time.monotonic() + _OCR_SHARE * limits.max_wall_s
         self.problems = 0
         self.pictures = 0
         self.ocr_pages = 0
@@ -107,10 +112,15 @@ class _Reader:
             self._ocr_problem = "tesseract is not installed"
         elif self.ocr_pages >= self._limits.max_ocr_pages:
             self._ocr_problem = f"at most {self._limits.max_ocr_pages} pages of a file are read by OCR"
+        elif (left_s := self._ocr_until - (begun := time.monotonic())) <= 0:
+            self._ocr_problem = (
+                "there was no time left for OCR; raise [ingest] parse_timeout_s, then kebab ingest --force-reingest"
+            )
         else:
-            begun = time.monotonic()
+            # A page may be read twice.
+            page_s = min(self._limits.ocr_page_timeout_s, left_s / 2)
             try:
-                text = ocr.read_text(_bitmap(page), self._limits)
+                text = ocr.read_text(_bitmap(page), replace(self._limits, ocr_page_timeout_s=page_s))
             except ocr.OcrFailed as error:
                 self._ocr_problem = str(error)
                 return ""
