@@ -22,6 +22,7 @@ from dari.knowledge.parse import ParseFailed, ParserPool
 from dari.knowledge.service import KnowledgeService
 from dari.knowledge.store.records import DocumentFilter
 from dari.knowledge.wire.reports import TERMINAL_KINDS, IngestProgressV1
+from tests.support.documents import pdf
 from tests.support.knowledge_folder import (
     check_consistent,
     events_of,
@@ -137,6 +138,25 @@ def two_sources(tmp_path: Path, trust: str = "primary") -> Settings:
         f'config_version = 1\n[[sources]]\nid = "work"\nroot = "{tmp_path}/work"\ntrust_level = "{trust}"\n'
     )
     return make_settings(tmp_path, {"KEBAB_CONFIG": str(config)})
+
+
+def test_a_code_file_that_is_renamed_is_called_by_its_new_name(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    old = write_old(tmp_path / "notes/old.py", "def work():\n    return 1\n")
+    run(settings)
+    old.rename(tmp_path / "notes/new.py")
+    assert run(settings).renamed == 1
+    with closing(opened(settings)) as store:
+        record = store.document_by_path("new.py")
+        assert record is not None and record.title == "new.py"
+
+
+def test_a_pdf_under_another_name_is_not_read_again(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/download.html", pdf(["some words"]))
+    assert run(settings).new == 1
+    report = run(settings)
+    assert (report.updated, report.unchanged) == (0, 1)
 
 
 @pytest.mark.parametrize("is_back", [False, True])

@@ -15,7 +15,15 @@ from dari.knowledge.config import IngestSettings, Source
 from dari.knowledge.document import Block, Chunk, Media, ParsedDocument, TrustLevel
 from dari.knowledge.ids import asset_id, doc_id
 from dari.knowledge.ingest.walk import FoundFile, SkipKind, max_bytes_of
-from dari.knowledge.parse import HEAD_BYTES, ParseFailed, ParseLimits, ParserPool, media_of, parser_version
+from dari.knowledge.parse import (
+    HEAD_BYTES,
+    ParseFailed,
+    ParseLimits,
+    ParserPool,
+    default_title,
+    media_of,
+    parser_version,
+)
 from dari.knowledge.store.filters import TRUST_LEVELS
 from dari.knowledge.store.records import DocumentRecord, FileState, utc_text
 from dari.knowledge.store.store import Store
@@ -126,9 +134,11 @@ class Preparer:
         self.force = force
 
     def has_current_versions(self, state: FileState, media: Media) -> bool:
-        """Whether the document would be the same if it were made again."""
+        """Whether the document would be the same if it were made again. `media` is by its name; a PDF is one under any
+        name."""
         parser, chunker, policy = state.versions
-        return parser == parser_version(media) and chunker in current_chunkers() and policy == self.policy.hash
+        has_parser = parser in (parser_version(media), parser_version("pdf"))
+        return has_parser and chunker in current_chunkers() and policy == self.policy.hash
 
     def prepare(self, candidate: Candidate) -> Outcome:
         """Never raises for what is wrong with one file."""
@@ -286,8 +296,8 @@ def limits_of(settings: IngestSettings) -> ParseLimits:
 
 def _title_after_move(old: DocumentRecord, path: str) -> str:
     """A title that was the file's name follows it."""
-    before, after = PurePosixPath(old.path), PurePosixPath(path)
-    return (after.stem or after.name) if old.title == (before.stem or before.name) else old.title
+    before = default_title(PurePosixPath(old.path), old.media)
+    return default_title(PurePosixPath(path), old.media) if old.title == before else old.title
 
 
 def _lesser(one: TrustLevel, other: TrustLevel) -> TrustLevel:

@@ -1,7 +1,7 @@
 """File bytes to documents. A parser knows its format and nothing of stores; see `chunk` for what is made of it."""
 
 from dari.knowledge.parse.detect import HEAD_BYTES, media_of
-from dari.knowledge.parse.dispatch import parse_bytes, parse_file
+from dari.knowledge.parse.dispatch import default_title, parse_bytes, parse_file
 from dari.knowledge.parse.limits import ParseFailed, ParseLimits
 from dari.knowledge.parse.pool import ParserPool
 from dari.knowledge.parse.versions import parser_version
@@ -11,6 +11,7 @@ __all__ = [
     "ParseFailed",
     "ParseLimits",
     "ParserPool",
+    "default_title",
     "media_of",
     "parse_bytes",
     "parse_file",

@@ -57,10 +57,13 @@ def parse_bytes(data: bytes, doc_path: str, limits: ParseLimits | None = None) -
             "split it",
         )
     if not document.title:
-        document = msgspec.structs.replace(
-            document, title=_shown(name.name if media == "code" else name.stem or name.name)
-        )
+        document = msgspec.structs.replace(document, title=default_title(name, media))
     return document
+
+
+def default_title(name: PurePosixPath, media: Media) -> str:
+    """Of a document that has none."""
+    return _shown(name.name if media == "code" else name.stem or name.name)
 
 
 def _shown(name: str) -> str:
