@@ -75,6 +75,33 @@ def test_whoever_hears_of_an_ingest_may_write_to_the_store(tmp_path: Path) -> No
     assert written == [1]
 
 
+def test_a_store_that_cannot_be_opened_for_a_while_does_not_end_the_watch(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, {"KEBAB_INGEST_WATCH_DEBOUNCE_MS": "100"})
+    write_old(tmp_path / "notes/a.md", note("a"))
+    stopped, ready = threading.Event(), threading.Event()
+    errors: list[DariError] = []
+    thread = threading.Thread(
+        target=watch,
+        args=(settings,),
+        kwargs={"stopped": stopped, "on_report": lambda _: None, "on_error": errors.append, "on_ready": ready.set},
+    )
+    thread.start()
+    try:
+        assert ready.wait(60)
+        aside = settings.data.sqlite.rename(tmp_path / "aside")
+        settings.data.sqlite.mkdir()
+        (tmp_path / "notes/b.md").write_text(note("b"))
+        wait_until(lambda: bool(errors))
+        settings.data.sqlite.rmdir()
+        aside.rename(settings.data.sqlite)
+        (tmp_path / "notes/c.md").write_text(note("c"))
+        wait_until(lambda: found_paths(settings, unique_word("c")) == ["c.md"])
+        assert found_paths(settings, unique_word("b")) == ["b.md"]  # what the failed run was to index
+    finally:
+        stopped.set()
+        thread.join()
+
+
 def test_watching_nothing_is_refused(tmp_path: Path) -> None:
     settings = make_settings(tmp_path, {"KEBAB_WORKSPACE_ROOT": ""})
     with pytest.raises(InvalidArgument):

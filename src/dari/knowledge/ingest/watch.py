@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable
 
@@ -16,6 +17,7 @@ from dari.knowledge.ingest.sources import all_sources
 from dari.knowledge.ingest.walk import KEBABIGNORE, is_builtin_folder
 from dari.knowledge.ingest.writer import open_writer
 from dari.knowledge.wire.reports import IngestReportV1
+from dari.os_errors import from_os_error
 
 LOCK_WAIT_S = 300.0
 MAX_PATHS = 200
@@ -31,23 +33,32 @@ def watch(
     listener: Listener | None = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Ingest all once, then what changes, until `stopped`. One ingest that fails is reported; watching goes on."""
+    """Ingest all once, then what changes, until `stopped`. One ingest that fails is reported; watching goes on, and the
+    next change has everything compared again."""
     from watchfiles import watch as changes_of
 
-    with open_writer(settings, LOCK_WAIT_S) as writer:
+    with open_writer(settings, LOCK_WAIT_S, stopped) as writer:
         sources = all_sources(settings, writer.store)
     if not sources:
         raise InvalidArgument("watching needs a folder, and none is configured", "kebab init FOLDER")
     roots = {os.path.realpath(source.root): source for source in sources}
     own = tuple(os.path.realpath(path) + "/" for path in (settings.data.data, settings.logs))
 
-    def run(scopes: list[IngestScope]) -> None:
+    everything = [IngestScope(source) for source in sources]
+
+    def run(scopes: list[IngestScope]) -> bool:
+        """False: it failed, and what had changed is not indexed."""
         try:
-            with open_writer(settings, LOCK_WAIT_S) as writer:
+            with open_writer(settings, LOCK_WAIT_S, stopped) as writer:
                 report = IngestRun(writer, scopes, listener=listener, cancelled=stopped).run()
             on_report(report)  # the lock is free again: the listener may make vectors
-        except DariError as error:
-            on_error(error)
+        except (DariError, OSError, sqlite3.Error) as error:
+            # Also of opening the store: the disk is as full as it was when the last run failed.
+            if (known := from_os_error(error)) is None:
+                raise
+            on_error(known)
+            return False
+        return True
 
     def is_ours(_: object, path: str) -> bool:
         return not path.startswith(own)
@@ -61,14 +72,14 @@ def watch(
         yield_on_timeout=True,
         raise_interrupt=False,
     )
-    is_first = True
+    is_first, is_behind = True, False
     for changes in watching:  # begins with a time-out without changes: the watch stands, so nothing is missed
         if is_first:
             is_first = False
-            run([IngestScope(source) for source in sources])
+            is_behind = not run(everything)
             on_ready()
         if changes and not stopped.is_set() and (scopes := scopes_of({path for _, path in changes}, roots)):
-            run(scopes)
+            is_behind = not run(everything if is_behind else scopes)
 
 
 def scopes_of(paths: Iterable[str], roots: dict[str, Source]) -> list[IngestScope]:
