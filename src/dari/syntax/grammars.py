@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Parser
+    from tree_sitter import Language, Node, Parser, Tree
     from tree_sitter_language_pack import SupportedLanguage
 
 
@@ -66,7 +66,9 @@ GRAMMARS = {
         "export_statement expression_statement class_body statement_block",
         function="language_tsx",
     ),
-    "go": _grammar("tree_sitter_go", "function_declaration method_declaration type_declaration"),
+    "go": _grammar(
+        *("tree_sitter_go", "function_declaration method_declaration type_spec type_alias", "", "type_declaration")
+    ),
     "rust": _grammar(
         *("tree_sitter_rust", "function_item struct_item enum_item union_item macro_definition type_item"),
         *("trait_item impl_item mod_item", "declaration_list", "::"),
@@ -97,6 +99,13 @@ _NAMES = frozenset(
         *("qualified_identifier", "operator_name", "destructor_name", "word", "private_property_identifier"),
     )
 )
+# What stands inside has names of its own.
+_BODIES = frozenset(
+    (
+        *("parameter_list", "formal_parameters", "field_declaration_list", "enumerator_list", "declaration_list"),
+        *("class_body", "block", "compound_statement", "statement_block"),
+    )
+)
 _FUNCTION_VALUES = frozenset(("arrow_function", "function_expression", "generator_function", "class", "function"))
 
 
@@ -117,6 +126,12 @@ def new_parser(language: str) -> Parser:
 
 
 @cache
+def parse(parser: Parser, data: bytes) -> Tree:
+    """The tree of `data` as if its last line ended like the others: at an annotation on a line without an end Kotlin's
+    scanner goes on looking for that end for ever."""
+    return parser.parse(data)
+
+
 def grammar_of(language: str) -> Language:
     """The wheel of the language where it is installed, then the pack of many; UnknownLanguage without either."""
     try:
@@ -167,7 +182,7 @@ def definition_name(node: Node) -> str:
 
 
 def _first(node: Node, kinds: frozenset[str]) -> str:
-    """The first node of these kinds inside, parameters left out. Not recursive: declarators nest."""
+    """The first node of these kinds inside, parameters and bodies left out. Not recursive: declarators nest."""
     waiting = [node]
     for _ in range(64):
         if not waiting:
@@ -175,11 +190,7 @@ def _first(node: Node, kinds: frozenset[str]) -> str:
         current = waiting.pop()
         if current.type in kinds:
             return _text(current)
-        waiting += [
-            child
-            for child in reversed(current.named_children)
-            if child.type not in ("parameter_list", "field_declaration_list", "enumerator_list", "block")
-        ]
+        waiting += [child for child in reversed(current.named_children) if child.type not in _BODIES]
     return ""
 
 

@@ -174,3 +174,33 @@ def test_units_cover_every_line_once_whatever_the_code_looks_like(text: str, lan
     covered = [number for span in spans for number in range(span.start, span.end)]
     assert covered == sorted(set(covered))
     assert [n for n, line in enumerate(lines) if has_words(line) and n not in covered] == []
+
+
+def test_each_type_of_a_group_in_go_is_a_unit_of_its_own_name() -> None:
+    source = (
+        "package p\n\n// Both of them.\ntype (\n\tA struct {\n\t\tX int\n\t}\n\n"
+        "\t// The second.\n\tB interface {\n\t\tDo()\n\t}\n)\n\n"
+        "// One.\ntype C int\n"
+    )
+    blocks = parse_bytes(source.encode(), "a.go").blocks
+    assert [(block.symbol, block.line_start, block.line_end) for block in blocks if block.symbol] == [
+        ("A", 3, 7),
+        ("B", 9, 12),
+        ("C", 15, 16),
+    ]
+
+
+def test_what_is_inside_of_a_type_without_a_name_keeps_its_own() -> None:
+    source = "namespace {\nint first() { return 1; }\nint second() { return 2; }\n}\n"
+    assert [block.symbol for block in parse_bytes(source.encode(), "a.cpp").blocks if block.symbol] == [
+        "first",
+        "second",
+    ]
+    source = "export default class {\n  start() { return 1 }\n  stop() { return 2 }\n}\n"
+    assert [block.symbol for block in parse_bytes(source.encode(), "a.js").blocks if block.symbol] == ["start", "stop"]
+
+
+def test_a_resource_is_called_by_its_own_name_and_not_by_a_label() -> None:
+    source = "apiVersion: v1\nkind: Service\nmetadata:\n# ours\n  labels:\n    name: web\n  name: web-public\n"
+    (block,) = parse_bytes(source.encode(), "a.yaml").blocks
+    assert block.symbol == "Service/web-public"

@@ -35,7 +35,7 @@ _MANIFESTS = frozenset(
 _RESOURCE_END = re.compile(r"---(?:\s|$)")
 _API_VERSION = re.compile(r"apiVersion:\s*\S")
 _KIND = re.compile(r"kind:\s*[\"']?([\w.-]+)")
-_METADATA_NAME = re.compile(r"\s+name:\s*[\"']?([^\s\"'#]+)")
+_METADATA_NAME = re.compile(r"(\s+)name:\s*[\"']?([^\s\"'#]+)")
 
 
 def parse_code(data: bytes, name: PurePath, limits: ParseLimits) -> ParsedDocument:
@@ -118,14 +118,17 @@ def _resource_name(lines: Sequence[str]) -> str:
     """`Deployment/web`; empty when it is not a resource."""
     kind, name = "", ""
     has_version = in_metadata = False
+    indent = ""  # of what is in the metadata itself: labels may have a name, too
     for line in lines:
-        if line[:1] not in (" ", "\t", ""):
-            in_metadata = line.startswith("metadata:")
+        if line[:1] not in (" ", "\t", "", "#"):
+            in_metadata, indent = line.startswith("metadata:"), ""
             has_version = has_version or bool(_API_VERSION.match(line))
             if found := _KIND.match(line):
                 kind = kind or found[1]
-        elif in_metadata and not name and (found := _METADATA_NAME.match(line)):
-            name = found[1]
+        elif in_metadata and line.strip() and not line.lstrip().startswith("#"):
+            indent = indent or line[: len(line) - len(line.lstrip())]
+            if not name and (found := _METADATA_NAME.match(line)) and found[1] == indent:
+                name = found[2]
     return f"{kind}/{name}" if has_version and kind and name else kind if has_version else ""
 
 

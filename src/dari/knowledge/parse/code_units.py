@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from dari.knowledge.parse.lines import has_words
-from dari.syntax.grammars import GRAMMARS, Grammar, definition_name, parser_of, qualified_name
+from dari.syntax.grammars import GRAMMARS, Grammar, definition_name, parse, parser_of, qualified_name
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -29,12 +29,14 @@ class Span(Struct, frozen=True):
 
 # What belongs to the definition after it.
 _LEADING = frozenset(("comment", "line_comment", "block_comment", "attribute_item", "decorator", "annotation"))
+# What the first definition inside begins with.
+_HEADS = frozenset(("decorated_definition", "export_statement", "type_declaration"))
 
 
 def code_units(data: bytes, lines: Sequence[str], language: str) -> list[Span]:
     """Spans in order that cover every line with a word in it, none longer than `MAX_UNIT_LINES`."""
     grammar = GRAMMARS[language]
-    root = parser_of(language).parse(data).root_node
+    root = parse(parser_of(language), data).root_node
     spans: list[Span] = []
     done = 0
     for found in _definitions(root, grammar, "", 0):
@@ -66,7 +68,7 @@ def _definitions(node: Node, grammar: Grammar, prefix: str, depth: int) -> Itera
             yield from _type(child, grammar, prefix, first, depth)
         elif kind in grammar.scopes and depth < _MAX_DEPTH:
             found = list(_definitions(child, grammar, prefix, depth + 1))
-            if found and found[0].start - first <= 8 and kind in ("decorated_definition", "export_statement"):
+            if found and found[0].start - first <= 8 and kind in _HEADS:
                 found[0] = Span(first, found[0].end, found[0].symbol)
             yield from found
 
@@ -75,7 +77,7 @@ def _type(node: Node, grammar: Grammar, prefix: str, first: int, depth: int) -> 
     """A short type whole; of a long one its members, and its own head as a unit of its name."""
     symbol = qualified_name(prefix, definition_name(node) or "", grammar)
     end = _end(node)
-    if end - first <= WHOLE_TYPE_LINES or depth >= _MAX_DEPTH:
+    if depth >= _MAX_DEPTH or (symbol and end - first <= WHOLE_TYPE_LINES):
         if symbol:
             yield Span(first, end, symbol)
         return
