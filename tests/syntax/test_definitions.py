@@ -165,6 +165,23 @@ def test_nesting_and_garbage_are_walked_in_linear_time(language: str, source: by
     analyse(AnalysisRequest(source, language))
 
 
+def test_scripts_without_end_are_passed_over_in_linear_time() -> None:
+    analyse(AnalysisRequest(b"<script>" * 100_000, "vue"))
+    analyse(AnalysisRequest(b"<script>a()</script>\n" * 20_000, "html"))
+
+
+def test_a_comment_of_blanks_is_read_in_no_more_than_the_square_of_its_length() -> None:
+    source = ("// x" + " " * 390 + "y\nfunction f() {}\n") * 300
+    assert symbols_of(source, "javascript")[-1].doc.startswith("x")
+
+
+def test_the_scripts_of_a_page_keep_its_lines_and_columns() -> None:
+    page = b"<p>\n</p><script>function a() {}</script>\n<script lang='ts'>\nfunction b(x: number) {}\n</script>\n"
+    answer = analyse(AnalysisRequest(page, "vue", "b"))
+    assert [(one.symbol, one.line) for one in answer.symbols] == [("a", 2), ("b", 4)]
+    assert [(one.line, one.col) for one in answer.occurrences] == [(4, 10)]
+
+
 @given(st.text(max_size=300), st.sampled_from(sorted(SOURCES)))
 @settings(max_examples=150)
 def test_any_text_is_read_in_any_language(text: str, language: str) -> None:

@@ -100,3 +100,8 @@ def test_a_minified_line_is_cut_around_the_place() -> None:
     assert len(found) == 1
     assert "go();" in found[0].text
     assert len(found[0].text) <= 200
+
+
+def test_places_on_one_long_line_have_their_own_columns() -> None:
+    source = "x = 1\n" + "go(é); " * 200 + "\n\ngo()\n"
+    assert [(one.line, one.col) for one in find(source, "go")] == [*((2, 1 + 7 * n) for n in range(200)), (4, 1)]

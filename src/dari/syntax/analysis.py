@@ -105,7 +105,8 @@ MAX_DOC_CHARS = 160
 _MAX_COMMENT_LINES = 60
 _BLANKS = re.compile(r"\s+")
 _DOCSTRING = re.compile(r"[rRuU]?(\"\"\"|'''|\"|')\s*(.*)")
-_COMMENT = re.compile(r"\s*(?://[/!]?|/\*[*!]?|\*/?|--+|;+|%+)\s?(.*?)\s*(?:\*/)?\s*$")
+# Possessive: a comment of four hundred blanks takes the third power of them otherwise.
+_COMMENT = re.compile(r"\s*(?://[/!]?|/\*[*!]?|\*/?|--+|;+|%+)\s?(.*?)\s*+(?:\*/)?\s*+$")
 _HASH_COMMENT = re.compile(r"\s*#+(?![\[!])\s?(.*?)\s*$")
 _HASH_LANGUAGES = frozenset(
     (

@@ -193,14 +193,19 @@ class _Lines:
         self._data = data
         self._line = 1
         self._counted = 0
+        self._start = 0
+        self._col = 0
 
     def at(self, offset: int) -> tuple[int, int, str]:
         """Line, column and text; asked for in order."""
         self._line += self._data.count(b"\n", self._counted, offset)
+        start = self._data.rfind(b"\n", self._counted, offset) + 1 or self._start
+        if start != self._start:
+            self._start, self._col, self._counted = start, 0, start
+        # On from the last place: a minified file is one line.
+        self._col += len(self._data[self._counted : offset].decode("utf-8", "replace"))
         self._counted = offset
-        start = self._data.rfind(b"\n", 0, offset) + 1
-        end = self._data.find(b"\n", offset)
-        before = self._data[start:offset].decode("utf-8", "replace")
+        end = self._data.find(b"\n", offset, offset + 4 * MAX_LINE_CHARS)
         near = max(start, offset - MAX_LINE_CHARS // 2) if offset - start > MAX_LINE_CHARS else start
         text = self._data[near : min(end if end >= 0 else len(self._data), near + 4 * MAX_LINE_CHARS)]
-        return self._line, len(before) + 1, text.decode("utf-8", "replace").strip()[:MAX_LINE_CHARS]
+        return self._line, self._col + 1, text.decode("utf-8", "replace").strip()[:MAX_LINE_CHARS]

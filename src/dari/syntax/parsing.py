@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from dari.syntax.grammars import new_parser
+from dari.syntax.grammars import new_parser, parse
 from dari.syntax.languages import FURTHER_LANGUAGES, code_language
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 MAX_SOURCE_BYTES = 16 << 20
 _EMBEDDED = frozenset(("vue", "svelte", "astro", "html"))
-_SCRIPT = re.compile(rb"<script\b([^>]{0,400})>(.*?)</script\s*>", re.DOTALL | re.IGNORECASE)
+_SCRIPT = re.compile(rb"<script\b([^>]{0,400})>", re.IGNORECASE)
+_SCRIPT_END = re.compile(rb"</script\s*>", re.IGNORECASE)
 _TYPED = re.compile(rb"lang\s*=\s*[\"']?tsx?\b")
 
 
@@ -55,7 +56,7 @@ def parse_source(data: bytes, language: str) -> SourceTree:
     if ranges:
         parser.included_ranges = ranges
     data = data[:MAX_SOURCE_BYTES]
-    return SourceTree(data, language, parser.parse(data), is_complete=len(data) < MAX_SOURCE_BYTES)
+    return SourceTree(data, language, parse(parser, data), is_complete=len(data) < MAX_SOURCE_BYTES)
 
 
 def _scripts(data: bytes) -> tuple[str, list[Range]]:
@@ -64,15 +65,16 @@ def _scripts(data: bytes) -> tuple[str, list[Range]]:
 
     is_typed = False
     found: list[Range] = []
-    for script in _SCRIPT.finditer(data):
+    row = counted = 0  # each byte is looked at once, however many scripts a page has
+    while (script := _SCRIPT.search(data, counted)) and (closing := _SCRIPT_END.search(data, script.end())):
         is_typed = is_typed or bool(_TYPED.search(script[1]))
-        start, end = script.span(2)
         places = []
-        for at in (start, end):
-            line_start = data.rfind(b"\n", 0, at) + 1
-            places.append(Point(data.count(b"\n", 0, at), at - line_start))
-        if end > start:
-            found.append(Range(places[0], places[1], start, end))
+        for at in (script.end(), closing.start()):
+            row += data.count(b"\n", counted, at)
+            places.append(Point(row, at - data.rfind(b"\n", 0, at) - 1))
+            counted = at
+        if closing.start() > script.end():
+            found.append(Range(places[0], places[1], script.end(), closing.start()))
     if not found:
         found = [Range(Point(0, 0), Point(0, 0), 0, 0)]
     return ("typescript" if is_typed else "javascript"), found
