@@ -106,6 +106,10 @@ async def test_bulk_reads_a_query_a_line(tmp_path: Path) -> None:
     ("words", "code"),
     [
         (("search", "x", "--k", "0"), "invalid_input"),
+        (("search", "x", "--ingested-after", "0001-01-01T00:00+09:00"), "invalid_input"),
+        (("search", "x", "--tag", "\udcff"), "invalid_input"),
+        (("ask", "what is \udcff?"), "invalid_input"),
+        (("fetch", "doc", "\udcff.md"), "invalid_input"),
         (("search",), "invalid_input"),
         (("search", "x", "--mode", "vector"), "model_not_pulled"),
         (("fetch", "doc", "nope.md"), "doc_not_found"),

@@ -54,6 +54,8 @@ COMMANDS = (
 )
 _LOADER = CommandLoader("dari.cli.kebab", EXIT_CODES, add_common_options)
 load, parser_of = _LOADER.load, _LOADER.parser_of
+_OF_WORDS = frozenset(("search", "ask", "list", "inspect", "fetch", "ingest-stdin"))
+"""Commands that take text, and no name of a file that may be of other bytes."""
 _FLAGS = ("--json", "--readonly", "--quiet", "-q", "--verbose", "-v", "--debug", "--no-daemon")
 
 
@@ -75,6 +77,8 @@ async def run(
         if name in ("-h", "--help", "help"):
             raise HelpRequested(overview(program))
         entry = find_command(name, COMMANDS, program)
+        if name in _OF_WORDS:
+            _check_words(words)
         arguments = parser_of(entry, program).parse_args([*options, *words[1:]])
         if arguments.debug:
             configure_logging("debug")
@@ -127,6 +131,17 @@ def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
             break
         at += 1
     return argv[:at], argv[at:]
+
+
+def _check_words(words: list[str]) -> None:
+    """Bytes that are not UTF-8 reach Python as lone surrogates, which no store and no wire takes."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(
+                f"the words of a command must be UTF-8, got {word!a}", "check the encoding of the terminal"
+            ) from None
 
 
 def overview(program: str) -> str:

@@ -49,12 +49,12 @@ def read_filter(arguments: argparse.Namespace) -> DocumentFilter:
 
         try:
             moment = datetime.fromisoformat(after)
-        except ValueError:
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (ValueError, OverflowError):  # the year 1 of another time zone
             raise InvalidInput(
                 f"--ingested-after must be a date or a time, got {after[:40]!r}",
                 "such as 2026-11-01 or 2026-11-01T09:00Z",
             ) from None
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         after = to_timestamp(moment)
     return DocumentFilter(
         tags=tuple(arguments.tag),
