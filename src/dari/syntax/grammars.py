@@ -129,7 +129,7 @@ def new_parser(language: str) -> Parser:
 def parse(parser: Parser, data: bytes) -> Tree:
     """The tree of `data` as if its last line ended like the others: at an annotation on a line without an end Kotlin's
     scanner goes on looking for that end for ever."""
-    return parser.parse(data)
+    return parser.parse(data if data.endswith(b"\n") else data + b"\n")
 
 
 def grammar_of(language: str) -> Language:
