@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-
 MAX_NAME_CHARS = 200
 """A caller may send a name of megabytes, and what is made of names is remembered."""
 
