@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,27 @@ async def test_arguments_that_are_no_text_are_refused(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         done = await run("call-tool", "say", "--text", "a\udcff")
         assert done.code == 1 and "must be UTF-8" in done.err
+
+
+@pytest.mark.parametrize("name", ["pipe", "/dev/fd/63", "/dev/stdin", "/proc/self/fd/0"])
+async def test_a_pipe_is_refused_and_holds_up_nobody(tmp_path: Path, name: str) -> None:
+    async with shop(tmp_path) as run:
+        os.mkfifo(run.cwd / "pipe")
+        for words in (
+            ("call-tool", "variety", "--params", f"@{name}"),
+            ("batch", name),
+            ("add", "x", "--json", f"@{name}"),
+        ):
+            done = await run(*words)
+            assert (done.code, done.out) == (1, "")
+            assert f"cannot read {name}: " in done.err and "stdin" in done.err
+
+
+async def test_an_entry_to_add_must_be_utf_8(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        (run.cwd / "entry.json").write_bytes('{"command": "/opt/é"}'.encode("latin-1"))
+        before = run.file.read_bytes()
+        for words, stdin in ((("@entry.json",), b""), (("-",), (run.cwd / "entry.json").read_bytes())):
+            done = await run("add", "x", "--json", *words, stdin=stdin)
+            assert done.code == 1 and "must be UTF-8 text (byte 18)" in done.err
+        assert run.file.read_bytes() == before

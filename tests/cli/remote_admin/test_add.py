@@ -132,7 +132,7 @@ async def test_one_entry_as_json_may_come_from_anywhere(form: str, person: Perso
         (["s", "--json", "{}", "--default"], "--json is the whole entry"),
         (["s", "--json", '{"commando": "x"}'], "commando"),
         (["s", "--json", '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}'], "--json holds 2 servers"),
-        (["s", "--json", "@missing.json"], "missing.json cannot be read"),
+        (["s", "--json", "@missing.json"], "cannot read missing.json"),
         (["s", "--user", "--project", "--", "x"], "not allowed with argument"),
         (["s", "--network", "some", "--", "x"], "--network must be one of"),
     ],

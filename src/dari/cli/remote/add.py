@@ -9,6 +9,7 @@ from pathlib import Path
 from dari.bridge.config.importers.plan import ImportCandidate, ImportPlan
 from dari.bridge.config.importers.sources import PROGRAMS
 from dari.bridge.config.jsonc import JsonValue
+from dari.bridge.config.loader import MAX_CONFIG_BYTES
 from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.config.pasted import advise, find_literal_secrets, parse_entries
 from dari.bridge.config.profile import Layer
@@ -17,7 +18,7 @@ from dari.bridge.config.writer import JsonEntry
 from dari.cli.kit.console import paint, print_json, print_lines
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_table, one_line
-from dari.cli.remote.context import DECLINED, CommandContext, ask_consent
+from dari.cli.remote.context import DECLINED, CommandContext, ask_consent, read_named_file
 from dari.errors import Conflict, InvalidInput
 
 
@@ -175,14 +176,19 @@ async def _entries(arguments: argparse.Namespace, context: CommandContext) -> di
 
 async def _json(text: str, context: CommandContext) -> str:
     if text == "-":
-        return (await context.console.read_stdin()).decode("utf-8", "replace")
-    if not text.startswith("@"):
+        data, where = await context.console.read_stdin(), "stdin"
+    elif text.startswith("@"):
+        cwd = context.view.book.around.cwd
+        data, where = (
+            read_named_file(cwd, text[1:], MAX_CONFIG_BYTES, "name a file with JSON in it; - reads stdin"),
+            text[1:],
+        )
+    else:
         return text
-    path = Path(context.view.book.around.cwd, text[1:]).expanduser()
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}", "name a file with JSON in it") from None
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{where} must be UTF-8 text (byte {error.start})", "write it as UTF-8") from None
 
 
 _WORDS = {"new": "new", "duplicate": "same", "conflict": "conflict", "broken": "skipped"}

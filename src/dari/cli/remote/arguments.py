@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dari.cli.remote.context import CommandContext
+from dari.cli.remote.context import CommandContext, read_named_file
 from dari.cli.remote.input_schema import ObjectSchema, Schema, choices_of, follow, items_of, type_text, types_of
 from dari.errors import InvalidInput
 
@@ -16,6 +16,8 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _MISSING = object()
+_MAX_DIGITS = 4300
+"""Python reads no longer number."""
 _PAIR = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>:=|=|:)")
 
 
@@ -206,7 +208,7 @@ def _chosen(text: str, choices: list[Any], types: set[str], flag: str, *, is_pai
 
 
 def _number(text: str, types: set[str]) -> Any:
-    if types & {"integer", "number"} and _INTEGER.fullmatch(text):
+    if types & {"integer", "number"} and _INTEGER.fullmatch(text) and len(text) <= _MAX_DIGITS:
         return int(text)
     if "number" in types and _NUMBER.fullmatch(text):
         value = float(text)
@@ -304,6 +306,8 @@ async def read_arguments(arguments: argparse.Namespace, context: CommandContext,
         return json.dumps(joined, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
         raise InvalidInput("arguments must be UTF-8 text", "pass binary data as base64") from None
+    except ValueError:
+        raise InvalidInput("a number in the arguments is too large", "pass at most 1.7e308, or text") from None
 
 
 async def _params(params: str | None, context: CommandContext) -> tuple[dict[str, Any], bytes | None]:
@@ -327,6 +331,8 @@ async def _params(params: str | None, context: CommandContext) -> tuple[dict[str
         raise InvalidInput(f"{where} is nested too deeply", _EXAMPLE) from None
     except _Wrong as error:
         raise InvalidInput(f"{where} must be JSON: {error}", _EXAMPLE) from None
+    except ValueError:
+        raise InvalidInput(f"{where} has a number of more than {_MAX_DIGITS} digits", "pass it as text") from None
     if not isinstance(value, dict):
         raise InvalidInput(f"{where} is {_kind(value)}, and must be an object", _EXAMPLE)
     return value, text.encode()
@@ -339,11 +345,8 @@ async def _source(params: str, context: CommandContext) -> tuple[bytes, str]:
         return await context.console.read_stdin(), "stdin"
     if not params.startswith("@"):
         return params.encode("utf-8", "surrogateescape"), "--params"
-    path = context.view.around.cwd / params[1:]
-    try:
-        return path.read_bytes(), params
-    except OSError as error:
-        raise InvalidInput(f"cannot read {params[1:]}: {error.strerror}", "name a file that holds JSON") from None
+    cwd = context.view.around.cwd
+    return read_named_file(cwd, params[1:], _MAX_BYTES, "name a file that holds JSON; - reads stdin"), params
 
 
 def _command(context: CommandContext) -> str:

@@ -23,6 +23,7 @@ from dari.cli.remote.context import (
     CommandContext,
     add_server_options,
     exit_code,
+    read_named_file,
     select_upstream,
     split_address,
 )
@@ -52,7 +53,8 @@ class BatchCall(NamedTuple):
 async def read_calls(file: str, context: CommandContext) -> list[BatchCall]:
     """InvalidInput names the first line that does not hold a call."""
     calls: list[BatchCall] = []
-    for number, line in enumerate((await _text(file, context)).splitlines(), 1):
+    # Not `splitlines`: U+2028 and its like may stand in a JSON string as they are.
+    for number, line in enumerate((await _text(file, context)).split("\n"), 1):
         if line.strip():
             calls.append(_call(line, number, len(calls) + 1))
         if len(calls) > MAX_CALLS:
@@ -66,10 +68,8 @@ async def _text(file: str, context: CommandContext) -> str:
             context.note("reading calls as JSON lines; end with Ctrl-D")
         data = await context.console.read_stdin()
     else:
-        try:
-            data = (context.view.around.cwd / file).read_bytes()
-        except OSError as error:
-            raise InvalidInput(f"cannot read {file}: {error.strerror}", "name a file with one call a line") from None
+        hint = "name a file with one call a line; - reads stdin"
+        data = read_named_file(context.view.around.cwd, file, MAX_BATCH_BYTES, hint)
     if len(data) > MAX_BATCH_BYTES:
         raise InvalidInput(f"a batch has at most {MAX_BATCH_BYTES} bytes, got {len(data)}", "split the file")
     try:
@@ -82,6 +82,8 @@ def _call(line: str, number: int, count: int) -> BatchCall:
     where = f"line {number}"
     try:
         value = json.loads(line, parse_constant=_refuse)
+        # Python reads 1e999 and half of an emoji, and nothing could send or print them.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{where} must be JSON: {error}", _EXAMPLE) from None
     if not isinstance(value, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from dari.cli.kit.hints import name_program
 from dari.cli.kit.parser import milliseconds
 from dari.errors import DariError, InvalidInput
 from dari.mcp.client.errors import RemoteError
+from dari.paths import read_regular
 from dari.rpc.codec import encode
 from dari.text.sanitize import escape_hidden
 
@@ -228,6 +230,21 @@ async def ask_consent(console: Console, question: str, *, is_given: bool, instea
         )
     answer = await console.ask(f"{question} [y/N] ")
     return answer.strip().lower() in ("y", "yes")
+
+
+_DESCRIPTORS = ("/dev/fd/", "/dev/std", "/proc/self/", "/proc/thread-self/")
+
+
+def read_named_file(cwd: Path, name: str, max_bytes: int, hint: str) -> bytes:
+    """A file that the command line names. A pipe is refused, which could hold up everybody in the daemon, and so is a
+    descriptor of the shell (`<(…)`): under that name the daemon has one of its own."""
+    path = cwd / name
+    if os.path.normpath(path).startswith(_DESCRIPTORS):
+        raise InvalidInput(f"cannot read {name}: the daemon does not have this descriptor", "pipe it into - (stdin)")
+    try:
+        return read_regular(path, max_bytes)
+    except OSError as error:
+        raise InvalidInput(f"cannot read {name}: {error.strerror}", hint) from None
 
 
 def login_name() -> str:
