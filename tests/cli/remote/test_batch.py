@@ -17,7 +17,7 @@ def lines(*calls: dict[str, Any] | str) -> bytes:
 
 
 def told(done: CommandResult) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in done.out.splitlines()]
+    return [json.loads(line) for line in done.out.split("\n") if line]
 
 
 def say(text: str, **more: Any) -> dict[str, Any]:
@@ -114,3 +114,24 @@ async def test_an_empty_batch_is_done(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         done = await run("batch", stdin=b"\n")
         assert (done.code, done.out) == (0, "")
+
+
+async def test_a_line_ends_at_its_line_feed_and_nowhere_else(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        text = "one\u2028two\u2029three\x85four"
+        call = json.dumps(say(text), ensure_ascii=False)
+        done = await run("batch", stdin=lines(call, f"{call}\r", "{"))
+        assert done.code == 1 and "line 3" in done.err
+        done = await run("batch", stdin=lines(call, f"{call}\r"))
+        assert [one["result"]["content"][0]["text"] for one in told(done)] == [text, text]
+
+
+@pytest.mark.parametrize("value", ["1e999", '"\\ud83d"', "9" * 5000])
+@pytest.mark.parametrize("member", ['"id": %s', '"arguments": {"text": %s}'])
+async def test_a_value_that_cannot_be_sent_or_printed_stops_everything_before_anything_is_sent(
+    tmp_path: Path, member: str, value: str
+) -> None:
+    async with shop(tmp_path) as run:
+        done = await run("batch", stdin=lines(say("never"), '{"tool": "shop/say", %s}' % (member % value)))
+        assert (done.code, done.out) == (1, "") and "line 2" in done.err, done.err
+        assert run.noted() == []
