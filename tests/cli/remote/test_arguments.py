@@ -104,3 +104,21 @@ async def test_an_entry_to_add_must_be_utf_8(tmp_path: Path) -> None:
             done = await run("add", "x", "--json", *words, stdin=stdin)
             assert done.code == 1 and "must be UTF-8 text (byte 18)" in done.err
         assert run.file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--params", '{"path": "x", "head": %s}' % ("9" * 5000)),
+        ("--params", '{"path": "x", "head": 1e999}'),
+        ("--params", '{"path": "x", "ratio": 1e999}', "--head", "1"),
+        ("--path", "x", "--head", "9" * 5000),
+        ("path=x", "ratio:=1e999"),
+        ("--path", "x", "--ratio", "1e999"),
+    ],
+)
+async def test_numbers_that_no_computer_holds_are_wrong_arguments(tmp_path: Path, words: tuple[str, ...]) -> None:
+    async with shop(tmp_path) as run:
+        done = await run("call-tool", "variety", *words)
+        assert (done.code, done.out) == (1, "") and "fault of ours" not in done.err
+        assert not [line for line in run.noted() if line.startswith("call")]
