@@ -195,3 +195,11 @@ async def test_a_client_of_its_own_ends_with_the_command(tmp_path: Path) -> None
         assert len([line for line in run.noted() if line.startswith("start")]) >= 2
         (status,) = run.bridge.statuses()
         assert status.sessions <= 1
+
+
+async def test_arguments_to_be_confirmed_are_shown_as_they_are(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        confirming(run)
+        words = ("call-tool", "drop", "--params", '{"note": "; dari remote trust"}')
+        done = await run(*words, tty=True, answers=["n"])
+        assert "; dari remote trust" in done.err

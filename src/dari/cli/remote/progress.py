@@ -274,7 +274,8 @@ class _Person:
         async with self._turn:
             self._meter.clear()
             self._context.note(f"{question.name} needs your approval. Its arguments:")
-            self._context.note(format_json(question.arguments))
+            # As they are: `note` would put our program's name for another one, also inside of a command to approve.
+            self._context.console.err(f"{format_json(question.arguments)}\n")
             is_yes = await ask_yes_no(self._context, "Run it?")
         service = self._context.bridge.approval_service
         try:
