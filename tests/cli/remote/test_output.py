@@ -6,8 +6,12 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
+
 from dari.cli.kit.console import escape_json
 from dari.cli.kit.table import print_table
+from dari.cli.remote.render import ContentStore
+from dari.errors import InvalidInput
 from dari.text.width import text_width
 from tests.support.remote_command import Screen, shop
 from tests.support.workshop import HANDLERS
@@ -149,3 +153,35 @@ async def test_secrets_of_the_profile_are_masked_in_the_log(tmp_path: Path) -> N
 async def test_what_a_server_logs_is_told_with_log_only(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         assert "careful" not in (await run("call-tool", "chat")).err
+
+
+async def test_a_folder_that_cannot_be_made_is_said_before_the_tool_is_called(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        (run.cwd / "file").write_text("x")
+        for words in (
+            ("call-tool", "gallery"),
+            ("read-resource", "shop://blob"),
+            ("get-prompt", "shop/review", "--arg", "file=x"),
+        ):
+            done = await run(*words, "--output", "file/below")
+            assert (done.code, done.out) == (1, "") and "cannot save to" in done.err, done.err
+        assert not [line for line in run.noted() if line.startswith("call")]
+
+
+async def test_a_result_is_printed_also_when_its_picture_cannot_be_saved(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path / "pictures", "gallery")
+    store.prepare()
+    (tmp_path / "pictures").rmdir()
+    (tmp_path / "pictures").write_text("in the way")
+    assert store.keep(base64.b64encode(b"pixels").decode(), "image/png") == "image/png, 6 bytes, not saved"
+    with pytest.raises(InvalidInput, match="cannot save to"):
+        store.check()
+
+
+async def test_json_in_a_text_is_laid_out_with_every_digit_and_member(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        sent = '{"price": 1.10, "exact": 0.12345678901234567890, "a": 1, "a": 2}'
+        done = await run("call-tool", "say", "--text", sent)
+        assert [line.strip(" ,") for line in done.out.splitlines()[2:-1]] == [
+            '"price": 1.10', '"exact": 0.12345678901234567890', '"a": 1', '"a": 2',
+        ]  # fmt: skip

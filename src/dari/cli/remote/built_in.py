@@ -138,19 +138,13 @@ async def run_call_built_in(arguments: argparse.Namespace, context: CommandConte
         describe_tool(SERVER, tool.listing(), context, "call_tool")
         return OK
     given = await read_arguments(arguments, context, tool.name, tool.input_schema)
+    store = make_content_store(arguments.output, context, tool.name)
     began = time.perf_counter()
     context.log(f"→ {tool.name} · in this process")
     result = await run_built_in(tool, given, context, None if arguments.timeout is None else arguments.timeout / 1000)
     ms = (time.perf_counter() - began) * 1000
     context.log(f"← {tool.name} · {format_duration(ms)}")
-    return show_result(
-        result,
-        arguments,
-        context,
-        f"{SERVER}/{tool.name}",
-        make_content_store(arguments.output, context, tool.name),
-        ms,
-    )
+    return show_result(result, arguments, context, f"{SERVER}/{tool.name}", store, ms)
 
 
 def add_list_built_in(parser: argparse.ArgumentParser) -> None:

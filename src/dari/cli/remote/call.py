@@ -208,15 +208,14 @@ async def run_call_tool(arguments: argparse.Namespace, context: CommandContext) 
     _warn_of_own_options(arguments, tool, context)
     given = await read_arguments(arguments, context, tool.name, tool.shown.get("inputSchema"))
     await tool.check(given)
+    store = make_content_store(arguments.output, context, tool.name)
     label = f"{upstream.id}/{tool.name}"
     async with open_caller(context, upstream, label, deadline) as caller:
         with trace_exchange(context, upstream, "tools/call", tool.name) as trace:
             async with deadline.over(label):
                 result = await upstream.call_tool(tool.name, given, caller, timeout_s=deadline.limit_s)
             trace.note(format_size(len(bytes(result)), byte="bytes"))
-    return show_result(
-        result, arguments, context, label, make_content_store(arguments.output, context, tool.name), trace.ms
-    )
+    return show_result(result, arguments, context, label, store, trace.ms)
 
 
 async def find_tool(upstream: Upstream, name: str, deadline: Deadline, context: CommandContext) -> UpstreamTool:

@@ -37,13 +37,14 @@ def add_read_resource(parser: argparse.ArgumentParser) -> None:
 
 async def run_read_resource(arguments: argparse.Namespace, context: CommandContext) -> int:
     upstream = select_upstream(arguments, context)
+    store = make_content_store(arguments.output, context, arguments.uri.rpartition("/")[2] or arguments.uri)
     deadline = Deadline(arguments.timeout)
     async with open_caller(context, upstream, arguments.uri, deadline) as caller:
         with trace_exchange(context, upstream, "resources/read", arguments.uri) as trace:
             async with deadline.over("resources/read"):
                 result = await upstream.read_resource(arguments.uri, caller, timeout_s=deadline.limit_s)
             trace.note(format_size(len(bytes(result)), byte="bytes"))
-    texts = _texts(result, arguments, context)
+    texts = _texts(result, arguments, store)
     if arguments.raw:
         print_raw(context.console, result)
     elif arguments.json:
@@ -51,17 +52,17 @@ async def run_read_resource(arguments: argparse.Namespace, context: CommandConte
     else:
         for text in texts:
             context.say(text)
+    store.check()
     return OK
 
 
-def _texts(result: Raw, arguments: argparse.Namespace, context: CommandContext) -> list[str]:
+def _texts(result: Raw, arguments: argparse.Namespace, store: ContentStore) -> list[str]:
     if (arguments.json or arguments.raw) and not arguments.output:
         return []
     try:
         contents = read(result, ReadResult, "resources/read result").contents
     except DariError:
         return [format_json(decode_any(result))]
-    store = make_content_store(arguments.output, context, arguments.uri.rpartition("/")[2] or arguments.uri)
     # One text is printed as it is, so that it can be piped on.
     if len(contents) == 1 and isinstance(contents[0].text, str):
         return [format_text(contents[0].text)]
@@ -87,6 +88,7 @@ async def run_get_prompt(arguments: argparse.Namespace, context: CommandContext)
         if name not in prompts:
             prompts = {str(each.get("name")): each for each in await upstream.prompts(fresh=True)}
     _check(upstream.id, name, prompts, given, context)
+    store = make_content_store(arguments.output, context, name)
     async with open_caller(context, upstream, f"{upstream.id}/{name}", deadline) as caller:
         with trace_exchange(context, upstream, "prompts/get", name) as trace:
             async with deadline.over("prompts/get"):
@@ -97,9 +99,10 @@ async def run_get_prompt(arguments: argparse.Namespace, context: CommandContext)
     elif arguments.json:
         print_json(context.console, result)
     if arguments.output or not (arguments.raw or arguments.json):
-        lines = _messages(result, make_content_store(arguments.output, context, name))
+        lines = _messages(result, store)
         for line in lines if not (arguments.raw or arguments.json) else ():
             context.say(line)
+    store.check()
     return OK
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import base64
 import binascii
+import errno
 import os
 import re
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from dari.cli.kit.console import format_json, print_json, print_raw
+from dari.cli.kit.console import escape_json, format_json, print_json, print_raw
 from dari.cli.kit.table import format_duration, format_size
 from dari.cli.remote.context import OK, TOOL, CommandContext
 from dari.core.content import AudioContent, Contents, EmbeddedResource, ImageContent, ResourceLink, TextContent
@@ -43,6 +44,23 @@ class ContentStore:
         self._folder = folder
         self._stem = re.sub(r"[^\w.-]+", "_", stem).strip("._") or "content"
         self._count = 0
+        self._failure: InvalidInput | None = None
+
+    def prepare(self) -> None:
+        """Make the folder: that it cannot be made is said before a tool is called, whose result would be lost."""
+        if self._folder is None:
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(self._folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def check(self) -> None:
+        """Raise what kept a content from being saved; the result has been printed by then."""
+        if self._failure is not None:
+            raise self._failure
 
     def keep(self, data: str, mime_type: str) -> str:
         """Describe base64 data, saved when a folder was named."""
@@ -53,9 +71,13 @@ class ContentStore:
         summary = f"{mime_type or 'binary'}, {format_size(len(content), byte='bytes')}"
         if self._folder is None:
             return summary
-        return f"{summary}, saved to {self.write(content, mime_type)}"
+        try:
+            return f"{summary}, saved to {self._write(content, mime_type)}"
+        except InvalidInput as failure:
+            self._failure = failure
+            return f"{summary}, not saved"
 
-    def write(self, content: bytes, mime_type: str) -> Path:
+    def _write(self, content: bytes, mime_type: str) -> Path:
         """A new file: nothing that exists is written over, and no link is followed."""
         assert self._folder is not None
         kind = mime_type.partition(";")[0].strip().lower()
@@ -71,19 +93,28 @@ class ContentStore:
                     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
                 except FileExistsError:
                     continue
-                with open(file, "wb") as stream:
-                    stream.write(content)
+                try:
+                    with open(file, "wb") as stream:
+                        stream.write(content)
+                except OSError:
+                    path.unlink(missing_ok=True)  # half of a picture is none
+                    raise
                 return path
         except OSError as error:
-            raise InvalidInput(
-                f"cannot save to {self._folder}: {describe_os_error(error)}",
-                suggest_next_step(error, "name another folder"),
-            ) from error
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> InvalidInput:
+        return InvalidInput(
+            f"cannot save to {self._folder}: {describe_os_error(error)}",
+            suggest_next_step(error, "name another folder"),
+        )
 
 
 def make_content_store(output: str | None, context: CommandContext, stem: str) -> ContentStore:
-    """For `--output DIR`, seen from where the command was typed."""
-    return ContentStore(None if output is None else context.view.around.cwd / output, stem)
+    """For `--output DIR`, seen from where the command was typed. Ask for it before anything is sent."""
+    store = ContentStore(None if output is None else context.view.around.cwd / output, stem)
+    store.prepare()
+    return store
 
 
 def format_block(block: Block, store: ContentStore) -> str:
@@ -112,9 +143,12 @@ def format_resource(contents: Contents, store: ContentStore) -> str:
 
 
 def format_text(text: str) -> str:
-    """Text, harmless; JSON documents laid out (design 001 §4)."""
-    value = parse_json(text)
-    return escape_hidden(text) if value is None else format_json(value)
+    """Text, harmless; JSON documents laid out with every digit and member as it was sent (design 001 §4)."""
+    return escape_hidden(text) if parse_json(text) is None else _laid_out(text.encode())
+
+
+def _laid_out(data: bytes | Raw) -> str:
+    return escape_json(msgspec.json.format(bytes(data), indent=2).decode())
 
 
 def parse_json(text: str) -> Any:
@@ -155,6 +189,7 @@ def show_result(
             context.say(text)
     if arguments.output and (arguments.raw or arguments.json):
         _texts(result, outcome, store)
+    store.check()
     if not is_error:
         return OK
     context.note(f"error: {name} reported an error{_summary(outcome)}")
@@ -168,7 +203,7 @@ def _texts(result: Raw, outcome: CallResult | None, store: ContentStore) -> list
     structured = outcome.structured_content
     texts = [format_block(block, store) for block in blocks if not _repeats(block, structured)]
     if structured is not None:
-        texts.append(format_json(structured))
+        texts.append(_laid_out(outcome.raw_structured))
     others = {name: value for name, value in _members(result).items() if name not in _OWN}
     if others:
         texts.append(format_json(others))
