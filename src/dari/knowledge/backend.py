@@ -7,7 +7,7 @@ Models, logs and the indexes of evaluation sets are in the data folder either wa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -42,8 +42,9 @@ class Backend(Protocol):
         """Changes when the store was replaced, or the first vectors of a model were made, or all of them."""
         ...
 
-    def lock(self, wait_s: float = 0.0) -> AbstractContextManager[None]:
-        """Be the one writer. StoreLocked, with who is, when that takes longer than `wait_s`."""
+    def lock(self, wait_s: float = 0.0, give_up: Callable[[], bool] = ...) -> AbstractContextManager[None]:
+        """Be the one writer. StoreLocked, with who is, when that takes longer than `wait_s`, or as soon as `give_up`
+        says that waiting is in vain."""
         ...
 
     def open_store(self) -> Store:
@@ -117,10 +118,10 @@ class FolderBackend:
         data = self._data
         return (inode(data.sqlite), inode(data.lexical), inode(data.vectors, written=True))
 
-    def lock(self, wait_s: float = 0.0) -> AbstractContextManager[None]:
+    def lock(self, wait_s: float = 0.0, give_up: Callable[[], bool] = lambda: False) -> AbstractContextManager[None]:
         from dari.knowledge.store.lock import writer_lock
 
-        return writer_lock(self._data.writer_lock, wait_s)
+        return writer_lock(self._data.writer_lock, wait_s, give_up)
 
     def open_store(self) -> Store:
         from dari.knowledge.store.sqlite import open_store

@@ -91,16 +91,18 @@ def index_text(
     source_uri: str = "",
     *,
     listener: Listener | None = None,
+    cancelled: threading.Event | None = None,
     wait_s: float | None = None,
 ) -> IngestReportV1:
     """Index a text that is in no file."""
     from dari.knowledge.ingest.single import ingest_bytes
 
+    cancelled = cancelled or threading.Event()
     return _with_vectors(
         settings,
-        lambda tell: ingest_bytes(settings, text, title, source_uri, listener=tell, wait_s=wait_s),
+        lambda tell: ingest_bytes(settings, text, title, source_uri, listener=tell, cancelled=cancelled, wait_s=wait_s),
         listener,
-        threading.Event(),
+        cancelled,
         is_single=True,
     )
 

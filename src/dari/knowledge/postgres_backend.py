@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -60,8 +60,8 @@ class PostgresBackend:
         except NotIndexed:
             return ()
 
-    def lock(self, wait_s: float = 0.0) -> AbstractContextManager[None]:
-        return self.database.lock(wait_s)
+    def lock(self, wait_s: float = 0.0, give_up: Callable[[], bool] = lambda: False) -> AbstractContextManager[None]:
+        return self.database.lock(wait_s, give_up)
 
     def open_store(self) -> PostgresStore:
         return open_store(self.database)

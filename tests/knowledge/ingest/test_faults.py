@@ -7,6 +7,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -14,12 +16,14 @@ import msgspec
 import pytest
 
 from dari.errors import Unavailable
-from dari.knowledge.errors import ReadonlyMode, StoreNewer
+from dari.knowledge.backend import open_backend
+from dari.knowledge.errors import ReadonlyMode, StoreLocked, StoreNewer
 from dari.knowledge.ingest import writer
 from dari.knowledge.ingest.pipeline import ingest
 from dari.knowledge.ingest.reset import reset
-from dari.knowledge.ingest.single import ingest_bytes
+from dari.knowledge.ingest.single import ingest_bytes, ingest_file
 from dari.knowledge.ingest.writer import open_writer
+from dari.knowledge.wire.reports import IngestProgressV1
 from tests.support.knowledge_folder import (
     check_consistent,
     found_paths,
@@ -30,6 +34,7 @@ from tests.support.knowledge_folder import (
     unique_word,
     write_old,
 )
+from tests.support.waiting import PATIENCE_S
 
 # As the command does it, in a process that may not write files above a size: what a full disk looks like without root.
 PROGRAM = """
@@ -227,3 +232,19 @@ def test_a_disk_without_room_is_named_as_full_wherever_it_happens(tmp_path: Path
         if told["code"]:
             assert "disk is full" in told["message"], told
     assert {told["code"] for told in lines} & {"ingest_fatal", "io_error"}
+
+
+def test_an_ingest_that_waits_for_another_writer_ends_when_it_is_cancelled(tmp_path: Path, either_store: str) -> None:
+    settings, cancelled = make_settings(tmp_path), threading.Event()
+    write_old(tmp_path / "notes/a.md", note("a"))
+    works = [
+        lambda: ingest(settings, cancelled=cancelled, wait_s=3600),
+        lambda: ingest_file(settings, tmp_path / "notes/a.md", cancelled=cancelled, wait_s=3600),
+        lambda: ingest_bytes(settings, b"text", "T", cancelled=cancelled, wait_s=3600),
+    ]
+    with ThreadPoolExecutor(len(works)) as threads, open_writer(settings):
+        waiting = [threads.submit(work) for work in works]
+        cancelled.set()
+        for one in waiting:
+            with pytest.raises(StoreLocked):
+                one.result(PATIENCE_S)

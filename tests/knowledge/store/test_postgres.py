@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 
-from dari.errors import Conflict, DariError, Denied, Unavailable
+from dari.errors import Conflict, DariError, Denied, TimedOut, Unavailable
 from dari.knowledge.config import StoreSettings
 from dari.knowledge.errors import ConfigInvalid, NotIndexed, ReadonlyMode, StoreLocked, StoreNewer
 from dari.knowledge.postgres_backend import PostgresBackend
@@ -16,6 +18,7 @@ from dari.knowledge.store import postgres, postgres_schema
 from dari.knowledge.store.postgres import Database, make_store, open_store
 from tests.support.knowledge_documents import document, passages, put
 from tests.support.postgres_server import PASSWORD, fresh_schema
+from tests.support.waiting import PATIENCE_S, wait_until
 
 np = pytest.importorskip("numpy")
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -39,7 +42,7 @@ def connect(postgres_url: str) -> Iterator[Connect]:
 def end_session_of(database: Database, by: Database) -> None:
     """As a server that is stopped, or a network that breaks, ends it."""
     assert database._writer is not None
-    by.rows("SELECT pg_terminate_backend(?)", database._writer.raw.info.backend_pid)
+    by.rows("SELECT pg_terminate_backend(?, 10000)", database._writer.raw.info.backend_pid)
 
 
 @pytest.mark.parametrize(
@@ -310,3 +313,22 @@ def test_a_schema_of_another_program_is_not_reset(connect: Connect) -> None:
         connection.execute(f"DELETE FROM \"{database.schema}\".kv WHERE key = 'store_id'")
         with pytest.raises(Conflict):
             postgres_schema.drop_tables(connection, database.schema)
+
+
+def test_a_wait_for_the_writer_ends_as_soon_as_it_is_given_up(connect: Connect) -> None:
+    first, second, stopped = connect(), connect(), threading.Event()
+    make_store(first)
+
+    def wait() -> None:
+        with second.lock(3600, stopped.is_set):
+            pass
+
+    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with ThreadPoolExecutor(1) as threads, first.lock():
+        waiting = threads.submit(wait)
+        wait_until(lambda: first.rows(waits)[0][0] or waiting.done())
+        stopped.set()
+        with pytest.raises(StoreLocked):
+            waiting.result(PATIENCE_S)
+    with second.lock():
+        pass

@@ -121,7 +121,13 @@ async def _run_stdin(arguments: argparse.Namespace, context: KebabContext) -> in
         context,
         "kebab ingest-stdin",
         lambda progress: index_text(
-            settings, text, arguments.title, arguments.source_uri, listener=progress.tell, wait_s=wait_s
+            settings,
+            text,
+            arguments.title,
+            arguments.source_uri,
+            listener=progress.tell,
+            cancelled=progress.cancelled,
+            wait_s=wait_s,
         ),
         one_line(arguments.title),
     )

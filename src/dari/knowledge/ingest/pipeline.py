@@ -88,7 +88,7 @@ def ingest(
     """
     if root is None and not settings.sources and not settings.config.store.url and not settings.data.sqlite.exists():
         raise _no_folder()
-    with open_writer(settings, wait_s) as writer:
+    with open_writer(settings, wait_s, cancelled) as writer:
         if root is not None:
             source, below = source_of_root(settings, writer.store, root)
             scopes = [IngestScope(source, (below,) if below else ())]

@@ -49,7 +49,7 @@ def ingest_file(
         raise InvalidArgument(f"the file must exist, got {path}", "check the path")
     if path.is_dir():
         raise InvalidArgument(f"ingest-file takes one file, got the folder {path}", f"kebab ingest --root {path}")
-    with open_writer(settings, wait_s) as writer, opened_file(path) as (file, real):
+    with open_writer(settings, wait_s, cancelled) as writer, opened_file(path) as (file, real):
         if is_checked and real != str(path):
             raise Denied(f"{path} leads to {real} now", "name the file itself, and ask again")
         found = source_of(real, all_sources(settings, writer.store))
@@ -71,6 +71,7 @@ def ingest_bytes(
     extension: str = "md",
     *,
     listener: Listener | None = None,
+    cancelled: threading.Event | None = None,
     wait_s: float | None = None,
 ) -> IngestReportV1:
     """Index a text that is in no file: stdin, or what an agent sends. Markdown unless `extension` says otherwise."""
@@ -83,7 +84,7 @@ def ingest_bytes(
         raise InvalidArgument(f"the text must have at most {limit} bytes, got {len(data)}", "split it")
     if re.fullmatch(r"[A-Za-z0-9]{1,10}", extension) is None:
         raise InvalidArgument(f"the extension must be 1 to 10 letters or digits, got {extension!r}", "such as md")
-    with open_writer(settings, wait_s) as writer:
+    with open_writer(settings, wait_s, cancelled) as writer:
         return _ingest_external(
             writer, FileContent(data, 0, time.time()), f"stdin.{extension}", title, source_uri, listener
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -105,15 +106,19 @@ class KnowledgeWriter:
 
 
 @contextmanager
-def open_writer(settings: Settings, wait_s: float | None = None) -> Iterator[KnowledgeWriter]:
-    """Take the writer lock (StoreLocked where another has it), end what a kill has left half-done, and open all."""
+def open_writer(
+    settings: Settings, wait_s: float | None = None, cancelled: threading.Event | None = None
+) -> Iterator[KnowledgeWriter]:
+    """Take the writer lock (StoreLocked where another has it), end what a kill has left half-done, and open all.
+    `cancelled` ends the wait for the lock."""
     from dari.knowledge.ingest.recovery import recover
     from dari.knowledge.ingest.reset import finish_reset
 
     if settings.is_readonly:
         raise ReadonlyMode("this writes to the store", "run it again without --readonly and KEBAB_READONLY")
     wait_s = settings.config.store.lock_wait_s if wait_s is None else wait_s
-    with closing(open_backend(settings)) as backend, backend.lock(wait_s):
+    give_up = (cancelled or threading.Event()).is_set
+    with closing(open_backend(settings)) as backend, backend.lock(wait_s, give_up):
         private_dir(settings.data.data)
         notes = finish_reset(settings) if not settings.config.store.url else []
         store = backend.make_store()

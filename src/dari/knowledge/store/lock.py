@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,13 +13,14 @@ from dari.paths import private_dir
 
 
 @contextmanager
-def writer_lock(path: Path, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold the lock. Raises StoreLocked, with who holds it, when it is not free within `wait_s`."""
+def writer_lock(path: Path, wait_s: float = 0.0, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Hold the lock. Raises StoreLocked, with who holds it, when it is not free within `wait_s`, or as soon as
+    `give_up` says that waiting is in vain."""
     private_dir(path.parent)
     lock = FileLock(path)
-    if not lock.acquire_blocking(wait_s) if wait_s > 0 else not lock.try_acquire():
+    if not lock.acquire_blocking(wait_s, give_up) if wait_s > 0 else not lock.try_acquire():
         holder = lock_holder(path)
-        waited = f" after {wait_s:g} s" if wait_s > 0 else ""
+        waited = f" after {wait_s:g} s" if wait_s > 0 and not give_up() else ""
         raise StoreLocked(
             f"another process writes to {path.parent}{waited}: {_describe(holder)}",
             "wait for it with --wait, or end it; search works meanwhile",

@@ -10,9 +10,10 @@ import hashlib
 import os
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -33,6 +34,8 @@ CONNECT_TIMEOUT_S = 10
 WRITE_WAIT_S = 10.0
 """How long a transaction outside a writer's session waits for the lock."""
 MIGRATION_WAIT_S = 10.0
+LOOK_S = 0.5
+"""A wait for the lock is made of statements that wait so long: between two of them it can be given up."""
 SCHEMES = ("postgresql", "postgres")
 EF_SEARCH = 200
 _SETUP = f"""{postgres_schema.SET_SEARCH_PATH},
@@ -169,8 +172,9 @@ class Database:
             yield connection
 
     @contextmanager
-    def lock(self, wait_s: float = 0.0) -> Iterator[None]:
-        """Be the one writer. StoreLocked, with who is, when that takes longer than `wait_s`."""
+    def lock(self, wait_s: float = 0.0, give_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Be the one writer. StoreLocked, with who is, when that takes longer than `wait_s`, or as soon as `give_up`
+        says that waiting is in vain."""
         import psycopg
 
         if self.is_readonly:
@@ -179,17 +183,8 @@ class Database:
             if self._holds_lock:
                 raise StoreLocked(f"this process writes to {self.place} already", "wait for it", pid=os.getpid())
             session = self._writer_session()
-            if wait_s > 0:
-                session.execute(f"SET lock_timeout = {max(1, round(wait_s * 1000))}")
-                try:
-                    session.execute("SELECT pg_advisory_lock(?)", (self._lock_key,))
-                except psycopg.errors.LockNotAvailable:
-                    raise self._locked(wait_s) from None
-                finally:
-                    if not session.raw.closed:
-                        session.execute(f"SET lock_timeout = {round(WRITE_WAIT_S * 1000)}")
-            elif not session.execute("SELECT pg_try_advisory_lock(?)", (self._lock_key,)).fetchone()[0]:
-                raise self._locked(0.0)
+            if not self._gets_lock(session, wait_s, give_up):
+                raise self._locked(0.0 if give_up() else wait_s)
             self._holds_lock = True
         try:
             yield
@@ -198,6 +193,23 @@ class Database:
                 if self._holds_lock and self._writer is not None:
                     self._holds_lock = False
                     self._writer.execute("SELECT pg_advisory_unlock(?)", (self._lock_key,))
+
+    def _gets_lock(self, session: PostgresConnection, wait_s: float, give_up: Callable[[], bool]) -> bool:
+        import psycopg
+
+        if session.execute("SELECT pg_try_advisory_lock(?)", (self._lock_key,)).fetchone()[0]:
+            return True
+        deadline_s = monotonic() + wait_s
+        try:
+            while (left_s := deadline_s - monotonic()) > 0 and not give_up():
+                session.execute(f"SET lock_timeout = {max(1, round(min(left_s, LOOK_S) * 1000))}")
+                with suppress(psycopg.errors.LockNotAvailable):
+                    session.execute("SELECT pg_advisory_lock(?)", (self._lock_key,))
+                    return True
+            return False
+        finally:
+            if not session.raw.closed:
+                session.execute(f"SET lock_timeout = {round(WRITE_WAIT_S * 1000)}")
 
     def _writer_session(self) -> PostgresConnection:
         if self._is_closed:
