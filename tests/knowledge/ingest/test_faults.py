@@ -248,3 +248,20 @@ def test_an_ingest_that_waits_for_another_writer_ends_when_it_is_cancelled(tmp_p
         for one in waiting:
             with pytest.raises(StoreLocked):
                 one.result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("either_store", ["postgres"], indirect=True)
+@pytest.mark.xdist_group("postgres")
+def test_an_ingest_whose_server_ends_says_what_the_server_said(tmp_path: Path, either_store: str) -> None:
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/a.md", note("a"))
+    end_writer = "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+
+    def listen(event: IngestProgressV1) -> None:
+        if event.kind == "asset_started":
+            with closing(open_backend(settings)) as other:
+                other.database.rows(end_writer)  # type: ignore[attr-defined]
+
+    with pytest.raises(Unavailable, match="terminating connection"):
+        run(settings, listener=listen)
+    assert run(settings).new == 1

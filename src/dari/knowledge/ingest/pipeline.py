@@ -205,9 +205,9 @@ class IngestRun:
         summary = msgspec.structs.replace(report, items=msgspec.UNSET)
         try:
             self.store.journal.end_run(run_no, status, msgspec.json.encode(summary).decode())  # type: ignore[arg-type]
-        except sqlite3.Error:
+        except (sqlite3.Error, DariError):
             if not error:
-                raise  # else the disk is as full as it was
+                raise  # else the disk is as full as it was, or the server as far away
         return self.tell.end(aborted=aborted, error=error)
 
     def is_cancelled(self) -> bool:
