@@ -332,3 +332,21 @@ def test_a_wait_for_the_writer_ends_as_soon_as_it_is_given_up(connect: Connect) 
             waiting.result(PATIENCE_S)
     with second.lock():
         pass
+
+
+def test_an_answer_is_kept_after_the_server_ended_the_idle_session(connect: Connect) -> None:
+    first, second = connect(), connect()
+    store = make_store(first)
+    store.journal.put_turn("s", "one", "one", "{}")
+    end_session_of(first, second)
+    store.journal.put_turn("s", "two", "two", "{}")
+    assert [turn.question for turn in store.journal.turns("s")] == ["one", "two"]
+
+
+def test_a_snapshot_is_read_after_the_server_ended_the_idle_session(connect: Connect) -> None:
+    first, second = connect(), connect()
+    store = make_store(first)
+    put(store, "a.md", "a")
+    assert store.revision() == 1
+    second.rows("SELECT pg_terminate_backend(?, 10000)", first._pool[0].raw.info.backend_pid)
+    assert store.stats().doc_count == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,15 @@ class PostgresConnection:
     @property
     def server_version(self) -> int:
         return self.raw.info.server_version
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server, or the network, has ended a session that is idle: nothing else is said to one unasked."""
+        if self.raw.closed:
+            return True
+        heard = select.poll()
+        heard.register(self.raw.fileno(), select.POLLIN)
+        return self.raw.info.transaction_status == 0 and bool(heard.poll(0))
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> SqlCursor:
         return self.raw.execute(_translated(sql), _storable(values)) if values else self.raw.execute(sql.encode())
@@ -108,9 +118,12 @@ class Database:
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """All rows of one statement. A server that was started again in the meantime is asked once more."""
+        had_idle = bool(self._pool)
         try:
             return self._rows(sql, values)
         except Unavailable:
+            if not had_idle:  # a server that cannot be reached is waited for once
+                raise
             self.drop_idle()
             return self._rows(sql, values)
 
@@ -142,10 +155,15 @@ class Database:
                 connection.execute("ROLLBACK")
 
     def _take(self) -> PostgresConnection:
-        try:
-            return self._pool.pop()
-        except IndexError:
-            return self._connect(is_readonly=True)
+        while self._pool:
+            try:
+                connection = self._pool.pop()
+            except IndexError:  # another thread was faster
+                break
+            if not connection.has_ended:
+                return connection
+            connection.raw.close()
+        return self._connect(is_readonly=True)
 
     # Writing
 
@@ -214,7 +232,10 @@ class Database:
     def _writer_session(self) -> PostgresConnection:
         if self._is_closed:
             raise RuntimeError("the store is closed")
-        if self._writer is not None and self._writer.raw.closed:
+        writer = self._writer
+        # Without the lock a session is only a connection: one that ended while it was idle is replaced.
+        if writer is not None and (writer.raw.closed or (not self._holds_lock and writer.has_ended)):
+            writer.raw.close()
             self._writer = None
             if self._holds_lock:
                 self._holds_lock = False
