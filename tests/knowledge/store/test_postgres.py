@@ -350,3 +350,12 @@ def test_a_snapshot_is_read_after_the_server_ended_the_idle_session(connect: Con
     assert store.revision() == 1
     second.rows("SELECT pg_terminate_backend(?, 10000)", first._pool[0].raw.info.backend_pid)
     assert store.stats().doc_count == 1
+
+
+def test_a_peer_that_vanished_is_noticed_by_both_ends_within_a_minute(postgres_url: str, connect: Connect) -> None:
+    database = connect()
+    assert database.rows("SHOW tcp_keepalives_idle") == [("30",)]
+    assert database._pool[0].raw.info.get_parameters()["keepalives_idle"] == "30"
+    own = connect(f"{postgres_url}?keepalives_idle=7")
+    own.rows("SELECT 1")
+    assert own._pool[0].raw.info.get_parameters()["keepalives_idle"] == "7"

@@ -37,13 +37,23 @@ WRITE_WAIT_S = 10.0
 MIGRATION_WAIT_S = 10.0
 LOOK_S = 0.5
 """A wait for the lock is made of statements that wait so long: between two of them it can be given up."""
+_NETWORK = {
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""Where the URL says nothing else: a peer that vanished without a word is noticed within a minute, not after hours."""
 SCHEMES = ("postgresql", "postgres")
 EF_SEARCH = 200
 _SETUP = f"""{postgres_schema.SET_SEARCH_PATH},
   set_config('jit', 'off', false), set_config('work_mem', '64MB', false),
   set_config('plan_cache_mode', 'force_custom_plan', false),
   set_config('hnsw.ef_search', ?, false), set_config('default_transaction_read_only', ?, false),
-  set_config('lock_timeout', ?, false), set_config('client_min_messages', 'warning', false)
+  set_config('lock_timeout', ?, false), set_config('client_min_messages', 'warning', false),
+  set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
+  set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '60000', false)
 """
 
 
@@ -271,8 +281,7 @@ class Database:
 
         name = f"kebab {socket.gethostname()[:40]} {os.getpid()}"
         options: dict[str, Any] = {"application_name": name, "client_encoding": "utf8"}
-        if "connect_timeout=" not in self._url:
-            options["connect_timeout"] = CONNECT_TIMEOUT_S
+        options |= {name: value for name, value in _NETWORK.items() if f"{name}=" not in self._url}
         try:
             raw = psycopg.connect(self._url, autocommit=True, **options)
         except psycopg.ProgrammingError:
