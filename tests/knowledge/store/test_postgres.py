@@ -352,6 +352,35 @@ def test_a_snapshot_is_read_after_the_server_ended_the_idle_session(connect: Con
     assert store.stats().doc_count == 1
 
 
+def test_limits_of_time_that_a_role_has_do_not_end_its_writer(postgres_url: str, connect: Connect) -> None:
+    limits = ("statement_timeout", "idle_session_timeout", "idle_in_transaction_session_timeout")
+    database = connect(f"{postgres_url}?options={''.join(f'-c%20{name}%3D1000%20' for name in limits)}")
+    make_store(database)
+    with database.changing() as connection:
+        connection.execute("SELECT pg_sleep(1.2)")
+        assert [connection.execute(f"SHOW {name}").fetchone()[0] for name in limits] == ["0", "0", "0"]
+
+
+def test_a_search_that_the_server_ends_says_so_and_is_not_tried_twice(postgres_url: str, connect: Connect) -> None:
+    database = connect(f"{postgres_url}?options=-c%20statement_timeout%3D1000")
+    with pytest.raises(TimedOut, match="statement timeout") as caught:
+        database.rows("SELECT pg_sleep(60)")
+    assert "statement_timeout" in caught.value.hint
+
+
+def test_a_table_that_another_session_has_locked_is_no_broken_connection(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "WRITE_WAIT_S", 0.05)
+    first, second = connect(), connect()
+    store = make_store(first)
+    make_store(second)
+    with second.changing() as connection:
+        connection.execute("LOCK TABLE kv IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(Conflict, match="locked"):
+            store.revision()
+
+
 def test_a_peer_that_vanished_is_noticed_by_both_ends_within_a_minute(postgres_url: str, connect: Connect) -> None:
     database = connect()
     assert database.rows("SHOW tcp_keepalives_idle") == [("30",)]

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dari.errors import Conflict, DariError, Denied, Failed, Unavailable
+from dari.errors import Conflict, DariError, Denied, Failed, TimedOut, Unavailable
 from dari.files.globs import glob_as_regex
 from dari.knowledge.errors import ConfigInvalid, NotIndexed, ReadonlyMode, StoreLocked
 from dari.knowledge.store import postgres_schema
@@ -50,11 +50,17 @@ EF_SEARCH = 200
 _SETUP = f"""{postgres_schema.SET_SEARCH_PATH},
   set_config('jit', 'off', false), set_config('work_mem', '64MB', false),
   set_config('plan_cache_mode', 'force_custom_plan', false),
+  set_config('default_transaction_isolation', 'read committed', false),
   set_config('hnsw.ef_search', ?, false), set_config('default_transaction_read_only', ?, false),
   set_config('lock_timeout', ?, false), set_config('client_min_messages', 'warning', false),
   set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
   set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '60000', false)
 """
+_NO_LIMITS = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY(?)"
+_LIMITS_IN_TRANSACTION = ["idle_in_transaction_session_timeout", "transaction_timeout"]
+"""A transaction waits while chunks are analysed."""
+_LIMITS_OF_SESSION = ["statement_timeout", "idle_session_timeout"]
+"""A writer is idle while files are parsed, and builds an index for minutes; a role may have limits meant for others."""
 
 
 class PostgresConnection:
@@ -295,6 +301,8 @@ class Database:
         connection = PostgresConnection(raw)
         try:
             connection.execute(_SETUP, (self.schema, str(EF_SEARCH), "on" if is_readonly else "off", wait))
+            lifted = _LIMITS_IN_TRANSACTION if is_readonly else _LIMITS_IN_TRANSACTION + _LIMITS_OF_SESSION
+            connection.execute(_NO_LIMITS, (lifted,))
         except BaseException:
             raw.close()
             raise
@@ -335,6 +343,18 @@ class Database:
             ) from None
         except kinds.DiskFull as error:
             raise Failed(f"{self.place}: the server's disk is full: {_first_line(error)}", "free some space") from None
+        except kinds.QueryCanceled as error:
+            raise TimedOut(
+                f"{self.place}: {self._redacted(_first_line(error))}",
+                "ask for less, or raise the role's limit on the server: ALTER ROLE … SET statement_timeout = '1min'",
+            ) from None
+        except (kinds.LockNotAvailable, kinds.DeadlockDetected) as error:
+            raise Conflict(
+                f"{self.place}: another session has a table of the store locked: {_first_line(error)}",
+                "try again when it has ended: a backup or maintenance may run",
+            ) from None
+        except (kinds.OutOfMemory, kinds.ProgramLimitExceeded) as error:
+            raise Failed(f"{self.place}: {self._redacted(_first_line(error))}", "kebab doctor says more") from error
         except psycopg.OperationalError as error:
             raise Unavailable(
                 f"the connection to {self.place} broke: {self._redacted(_first_line(error))}",
