@@ -191,6 +191,30 @@ def test_the_approximate_index_finds_what_a_whole_scan_finds(corpus: Corpus, mon
     assert near.vectors_of([numbers[2]])[numbers[2]].tolist() == pytest.approx(rows[2].tolist())
 
 
+def test_an_index_is_built_where_the_server_has_little_memory_to_share(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container, which has 64 MB of it by default: the workers of a build take all that they may at once."""
+    import numpy as np
+
+    from dari.knowledge.index import postgres_vectors
+
+    monkeypatch.setattr(postgres_vectors, "_BUILD_MEMORY", "2000GB")
+    monkeypatch.setenv("PGOPTIONS", "-c min_parallel_table_scan_size=0")
+    database = corpus.backend.database  # type: ignore[attr-defined]
+    numbers = [row.chunk_no for row in put(make_store(database), "a.md", *map(str, range(300))).added]
+    index = postgres_vectors.PostgresVectors(database, "m", 32, writable=True, ann_above_rows=100)
+    index.append(numbers, np.eye(300, 32, dtype=np.float32) + 0.01)
+    with corpus.store.write() as transaction:
+        transaction.put_vectors("m", 32, numbers, 300)
+    database.close()
+    again = type(database)(database._url, database.schema)
+    try:
+        assert postgres_vectors.PostgresVectors(again, "m", 32, writable=True, ann_above_rows=100).build_ann()
+    finally:
+        again.close()
+
+
 def test_the_house_set_ranks_as_it_does_in_the_data_folder(corpus: Corpus, tmp_path: Path) -> None:
     from dari.knowledge.backend import FolderBackend
     from dari.knowledge.paths import DataPaths

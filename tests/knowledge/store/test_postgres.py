@@ -388,3 +388,14 @@ def test_a_peer_that_vanished_is_noticed_by_both_ends_within_a_minute(postgres_u
     own = connect(f"{postgres_url}?keepalives_idle=7")
     own.rows("SELECT 1")
     assert own._pool[0].raw.info.get_parameters()["keepalives_idle"] == "7"
+
+
+def test_a_database_without_the_schema_public_names_the_statement_that_makes_the_extension(
+    fresh_url: str, connect: Connect
+) -> None:
+    database = connect(fresh_url)
+    with database.changing() as connection:
+        connection.execute("DROP SCHEMA public")
+    with pytest.raises(Unavailable, match="pgvector") as caught:
+        make_store(database)
+    assert "CREATE EXTENSION vector" in caught.value.hint

@@ -157,12 +157,18 @@ class PostgresVectors:
         is_wanted = self._count > self._ann_above_rows and self.dim <= MAX_ANN_DIM and not is_cancelled()
         if self._has_ann or not is_wanted:
             return False
+        from psycopg import errors
+
+        build = (
+            f"CREATE INDEX vectors_{self._state[0]}_hnsw ON {self._table}"
+            f" USING hnsw ((vector::halfvec({self.dim})) halfvec_ip_ops)"
+        )
         with self._database.changing_documents() as connection:
             connection.execute(f"SET LOCAL maintenance_work_mem = '{_BUILD_MEMORY}'")
-            connection.execute(
-                f"CREATE INDEX vectors_{self._state[0]}_hnsw ON {self._table}"
-                f" USING hnsw ((vector::halfvec({self.dim})) halfvec_ip_ops)"
-            )
+            # Workers share all of that memory at once, and a container has 64 MB to share (Docker's default).
+            if not connection.attempt(build, errors.DiskFull, errors.OutOfMemory):
+                connection.execute("SET LOCAL max_parallel_maintenance_workers = 0")
+                connection.execute(build)
             connection.execute(f"ANALYZE {self._table}")
             connection.execute(
                 "UPDATE vector_models SET updated_at = ? WHERE model_key = ?", (utc_text(), self.model_key)

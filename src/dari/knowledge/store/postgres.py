@@ -90,14 +90,12 @@ class PostgresConnection:
             with self.raw.cursor() as cursor:
                 cursor.executemany(_translated(sql), [_storable(row) for row in values])
 
-    def attempt(self, sql: str) -> bool:
-        """Inside a transaction: run it, or leave no trace where the role may not."""
-        import psycopg
-
+    def attempt(self, sql: str, *refusals: type[psycopg.Error]) -> bool:
+        """Inside a transaction: run it, or leave no trace where the server refuses it for one of these reasons."""
         try:
             with self.raw.transaction():
                 self.raw.execute(sql.encode())
-        except psycopg.errors.InsufficientPrivilege:
+        except refusals:
             return False
         return True
 

@@ -152,7 +152,10 @@ def check_server(connection: PostgresConnection, place: str) -> None:
             f"{place} has pgvector {version}, and kebab needs 0.7 or newer",
             "install the newer one on the server, then: ALTER EXTENSION vector UPDATE",
         )
-    if not is_made and not connection.attempt("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"):
+    from psycopg import errors
+
+    refusals = (errors.InsufficientPrivilege, errors.InvalidSchemaName)  # some remove the schema public
+    if not is_made and not connection.attempt("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public", *refusals):
         raise Unavailable(
             f"the database of {place} does not have the extension pgvector yet, and this role may not create it",
             "as a superuser, in that database: CREATE EXTENSION vector",
