@@ -390,6 +390,17 @@ def test_a_peer_that_vanished_is_noticed_by_both_ends_within_a_minute(postgres_u
     assert own._pool[0].raw.info.get_parameters()["keepalives_idle"] == "7"
 
 
+def test_a_role_with_rights_on_the_schema_alone_is_enough(fresh_url: str, connect: Connect) -> None:
+    owner, name = connect(fresh_url), fresh_schema()
+    with owner.changing() as connection:
+        connection.execute("CREATE EXTENSION vector SCHEMA public")
+        connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")
+        connection.execute(f'CREATE SCHEMA "{owner.schema}"')
+        connection.execute(f'GRANT ALL ON SCHEMA "{owner.schema}" TO {name}')
+    store = make_store(connect(fresh_url.replace("kebab:", f"{name}:")))
+    assert put(store, "a.md", "a").doc_no == 1
+
+
 def test_a_database_without_the_schema_public_names_the_statement_that_makes_the_extension(
     fresh_url: str, connect: Connect
 ) -> None:
@@ -399,3 +410,16 @@ def test_a_database_without_the_schema_public_names_the_statement_that_makes_the
     with pytest.raises(Unavailable, match="pgvector") as caught:
         make_store(database)
     assert "CREATE EXTENSION vector" in caught.value.hint
+
+
+def test_a_database_that_is_not_in_utf8_is_refused_before_anything_is_stored(
+    postgres_url: str, connect: Connect
+) -> None:
+    name = fresh_schema()
+    with connect().reading() as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0")
+    database = connect(postgres_url.replace("/postgres", f"/{name}"))
+    with pytest.raises(Unavailable, match="LATIN1"):
+        make_store(database)
+    assert database.rows("SELECT to_regnamespace(?)", database.schema) == [(None,)]

@@ -116,12 +116,16 @@ def make_or_migrate(connection: PostgresConnection, schema: str, place: str) -> 
     """Bring the schema to this version, in the caller's transaction; returns the version before, 0: it is new."""
     check_server(connection, place)
     connection.execute(SET_SEARCH_PATH, (schema,))  # with the schema of the extension, which may be new
-    connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    # IF NOT EXISTS asks for the right to make schemas even where it is there, and a role may have this one only.
+    if connection.execute("SELECT to_regnamespace(quote_ident(?)) IS NULL", (schema,)).fetchone()[0]:
+        connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
     try:
         before = version_of(connection, schema, place)
     except NotIndexed:
         before = 0
     check_version(before, place)
+    if not before:
+        _check_encoding(connection, place)
     for step in MIGRATIONS[before:]:
         connection.execute(step)
     if before < len(MIGRATIONS):
@@ -159,6 +163,16 @@ def check_server(connection: PostgresConnection, place: str) -> None:
         raise Unavailable(
             f"the database of {place} does not have the extension pgvector yet, and this role may not create it",
             "as a superuser, in that database: CREATE EXTENSION vector",
+        )
+
+
+def _check_encoding(connection: PostgresConnection, place: str) -> None:
+    """A server that was set up without a locale makes databases that refuse Korean, or do not know its letters."""
+    encoding = connection.execute("SHOW server_encoding").fetchone()[0]
+    if encoding != "UTF8":
+        raise Unavailable(
+            f"the database of {place} has the encoding {encoding}, and kebab needs UTF8",
+            "make another one, and name it in [store] url: createdb --encoding UTF8 --template template0 NAME",
         )
 
 
