@@ -390,6 +390,21 @@ def test_a_peer_that_vanished_is_noticed_by_both_ends_within_a_minute(postgres_u
     assert own._pool[0].raw.info.get_parameters()["keepalives_idle"] == "7"
 
 
+def test_a_server_without_a_free_connection_is_not_a_refused_login(postgres_url: str, connect: Connect) -> None:
+    name = fresh_schema()
+    with connect().changing() as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 1")
+    url = postgres_url.replace("kebab:", f"{name}:")
+    connect(url).rows("SELECT 1")
+    with pytest.raises(Unavailable, match="no more connections"):
+        connect(url).rows("SELECT 1")
+
+
+def test_a_host_that_no_name_server_can_know_is_a_fault_of_the_configuration(connect: Connect) -> None:
+    with pytest.raises((ConfigInvalid, Unavailable)):
+        connect(f"postgresql://bob@{'a' * 70}..b/kb").rows("SELECT 1")
+
+
 def test_a_role_with_rights_on_the_schema_alone_is_enough(fresh_url: str, connect: Connect) -> None:
     owner, name = connect(fresh_url), fresh_schema()
     with owner.changing() as connection:

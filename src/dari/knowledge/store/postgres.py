@@ -288,7 +288,7 @@ class Database:
         options |= {name: value for name, value in _NETWORK.items() if f"{name}=" not in self._url}
         try:
             raw = psycopg.connect(self._url, autocommit=True, **options)
-        except psycopg.ProgrammingError:
+        except (psycopg.ProgrammingError, UnicodeError):  # UnicodeError: a host that no name server knows, such as a..b
             raise ConfigInvalid(
                 "[store] url must be a URL that PostgreSQL understands",
                 "such as postgresql://user@host:5432/database?sslmode=require",
@@ -308,6 +308,11 @@ class Database:
 
     def _not_connected(self, error: psycopg.OperationalError) -> DariError:
         said = self._redacted(str(error))
+        if "too many" in said or "connection slots" in said:
+            return Unavailable(
+                f"{self.place} takes no more connections: {_last_line(said)}",
+                "try again, or raise max_connections, or the limit of the role, on the server",
+            )
         if "password" in said or "authentication" in said or "role " in said:
             return Denied(
                 f"{self.place} refuses the login: {_last_line(said)}",
