@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 import threading
 from collections.abc import Callable
 
@@ -9,7 +11,7 @@ import pytest
 
 from dari.errors import Conflict
 from dari.knowledge.document import Location
-from dari.knowledge.store.records import AnswerRecord, DocumentFilter, EvalRunRecord, FileFailure
+from dari.knowledge.store.records import AnswerRecord, DocumentFilter, EvalRunRecord, FileFailure, utc_text
 from dari.knowledge.store.store import Store
 from tests.support.knowledge_documents import document, passages, put, short_hash
 
@@ -358,3 +360,14 @@ def test_threads_read_side_by_side_while_a_writer_writes(store: Store) -> None:
         thread.join()
     assert wrong == []
     assert store.revision() == 30
+
+
+def test_a_tag_of_any_length_is_shown_and_the_others_are_searched_for(store: Store) -> None:
+    long = "".join(random.Random(1).choices(string.ascii_letters, k=20_000))
+    put(store, "a.md", "a", tags=(long, "short"))
+    assert store.list_documents(DocumentFilter(tags=("short",)))[0].tags == (long, "short")
+
+
+def test_a_time_beyond_the_calendar_is_its_last_or_first_moment() -> None:
+    assert utc_text(1e12) == "9999-12-31T23:59:59.999Z"
+    assert utc_text(-1e12) == "0001-01-01T00:00:00.000Z"

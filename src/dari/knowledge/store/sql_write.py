@@ -23,6 +23,8 @@ from dari.knowledge.store.rows import (
 )
 from dari.knowledge.store.store import PutResult
 
+MAX_TAG_CHARS = 600
+"""A longer one is shown and not searched for: PostgreSQL refuses more than 2,704 bytes in an index."""
 _UPDATE_DOCUMENT = "UPDATE documents SET ({}) = ({}) WHERE doc_no = ?".format(
     DOCUMENT_COLUMNS, ",".join("?" * len(DocumentRecord.__struct_fields__))
 )
@@ -85,7 +87,8 @@ class SqlTransaction:
             self._db.execute(_UPDATE_DOCUMENT, (*document_row(record), doc_no))
             self._db.execute("DELETE FROM document_tags WHERE doc_no = ?", (doc_no,))
         self._db.executemany(
-            "INSERT INTO document_tags VALUES (?,?) ON CONFLICT DO NOTHING", [(tag, doc_no) for tag in record.tags]
+            "INSERT INTO document_tags VALUES (?,?) ON CONFLICT DO NOTHING",
+            [(tag, doc_no) for tag in record.tags if len(tag) <= MAX_TAG_CHARS],
         )
         if blocks:
             self._db.execute(_PUT_BLOCKS, (doc_no, encode_blocks(blocks)))
