@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dari.errors import Conflict, Unavailable
 from dari.knowledge.index.analyzer import index_terms, phrase_terms, words_of
 from dari.knowledge.index.lexical import LexicalIndex
+from tests.support.waiting import PATIENCE_S
 
 TEXTS = {
     1: "The backup runs every night at two and is kept for thirty days.",
@@ -212,3 +216,40 @@ def test_idf_is_zero_for_an_unknown_term_and_higher_for_a_rarer_one(tmp_path: Pa
     index = index_of(tmp_path / "lexical")
     idf = index.idf(["the", "backup", "nowhere"])
     assert idf["nowhere"] == 0.0 < idf["the"] < idf["backup"] <= index.highest_idf
+
+
+class SlowIndex:
+    """The index of one reader; its first caller has the searcher of a commit, and puts it in place late."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+        self.is_slow = True
+        self.has_searcher, self.may_go_on = threading.Event(), threading.Event()
+
+    def reload(self) -> None:
+        self._index.reload()
+
+    def searcher(self) -> Any:
+        found, is_slow, self.is_slow = self._index.searcher(), self.is_slow, False
+        if is_slow:
+            self.has_searcher.set()
+            assert self.may_go_on.wait(PATIENCE_S)
+        return found
+
+
+def test_a_slow_reload_never_puts_an_older_commit_back(tmp_path: Path) -> None:
+    index = index_of(tmp_path / "lexical")
+    reader = LexicalIndex.open(tmp_path / "lexical")
+    index.commit(2)
+    slow = SlowIndex(reader._index)
+    reader._index = slow
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(reader.reload)
+        assert slow.has_searcher.wait(PATIENCE_S)
+        index.commit(3)
+        second = threads.submit(reader.reload)
+        wait([second], timeout=0.2)  # it ends before the slow one, or waits for it
+        slow.may_go_on.set()
+        for one in (first, second):
+            one.result(PATIENCE_S)
+    assert (reader.revision, reader.has_changed) == (3, False)

@@ -44,6 +44,7 @@ class LexicalIndex:
         self._schema = index.schema
         self._writer = writer
         self._lock = threading.Lock()
+        self._reloading = threading.Lock()
         self.reload()
 
     @classmethod
@@ -95,13 +96,14 @@ class LexicalIndex:
         """Search what was committed last."""
         import tantivy
 
-        self._stamp = _stamp(self.path)
-        self._index.reload()
-        searcher = self._index.searcher()
-        found = searcher.search(tantivy.Query.term_query(self._schema, "chunk_no", _REVISION_NO), 1, count=False)
-        values = searcher.fast_field_values("revision", [address for _, address in found.hits])
-        self._revision = int(values[0] or 0) if values else 0
-        self._searcher = searcher
+        with self._reloading:  # else a slower thread puts the commit before back under the newer one's stamp
+            self._stamp = _stamp(self.path)
+            self._index.reload()
+            searcher = self._index.searcher()
+            found = searcher.search(tantivy.Query.term_query(self._schema, "chunk_no", _REVISION_NO), 1, count=False)
+            values = searcher.fast_field_values("revision", [address for _, address in found.hits])
+            self._revision = int(values[0] or 0) if values else 0
+            self._searcher = searcher
 
     def search(
         self,
