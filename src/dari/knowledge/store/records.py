@@ -215,7 +215,12 @@ def title_text(title: str, heading_path: tuple[str, ...], path: str) -> str:
 
 def utc_text(seconds: float | None = None) -> str:
     """This time since 1970, or now, as every record has it."""
-    return to_timestamp(datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC))
+    if seconds is None:
+        return to_timestamp(datetime.now(UTC))
+    try:
+        return to_timestamp(datetime.fromtimestamp(seconds, UTC))
+    except (ValueError, OverflowError, OSError):  # a file may say that it is of the year 60000
+        return to_timestamp((datetime.max if seconds > 0 else datetime.min).replace(tzinfo=UTC))
 
 
 def to_timestamp(moment: datetime) -> str:
