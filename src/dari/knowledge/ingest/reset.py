@@ -146,7 +146,7 @@ def _reset_database(settings: Settings, scope: ResetScope, wait_s: float) -> Res
             with backend.lock(wait_s):
                 if scope == "vector-only":
                     size = backend.index_bytes()[1]
-                    with backend.open_store().write() as transaction:
+                    with backend.make_store().write() as transaction:
                         transaction.delete_vectors()
                 else:
                     documents = backend.count_documents()
