@@ -276,6 +276,21 @@ def test_titles_options_and_buffers_are_kept(sides: Sides) -> None:
     sides.same("show-buffer", "-b", "mine")
 
 
+def test_a_new_buffer_takes_the_place_of_none(sides: Sides) -> None:
+    sides.same("set-buffer", "first")
+    sides.same("set-buffer", "second")
+    sides.same("delete-buffer", "-b", "buffer0")
+    sides.same("set-buffer", "third")
+    sides.same("list-buffers")
+    sides.same("show-buffer", "-b", "buffer1")
+
+
+def test_a_condition_that_cannot_be_read_is_refused(crux: Crux) -> None:
+    said = crux("tmux", "if-shell", "-F", "1", "display-message 'open")
+    assert said.code == 1
+    assert "display-message 'open" in said.err
+
+
 def test_windows_and_sessions_come_and_go(sides: Sides) -> None:
     assert sides.same("new-window", "-t", "work", "-n", "second", "-P", "cat") == "work:1.0\n"
     listed = ("list-windows", "-t", "work", "-F", "#{window_index}:#{window_name} #{window_active}")

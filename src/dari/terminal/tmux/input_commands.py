@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dari.errors import InvalidInput, NotFound
 from dari.terminal.engine.keys import Key, spell_keys, type_text
 from dari.terminal.tmux.command_line import TmuxCall
@@ -68,7 +70,8 @@ def buffer_name(shim: Shim, call: TmuxCall, *, is_new: bool = False) -> str:
     held = list(shim.state.notes(BUFFERS))
     if not is_new:
         return held[-1] if held else ""
-    return f"buffer{len(held)}"
+    numbers = [int(found[1]) for name in held if (found := re.fullmatch(r"buffer(\d{1,9})", name))]
+    return f"buffer{max(numbers, default=-1) + 1}"
 
 
 COMMANDS: dict[str, Run] = {

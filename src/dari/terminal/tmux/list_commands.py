@@ -6,6 +6,7 @@ from dari.errors import InvalidInput
 from dari.terminal.tmux import formats
 from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.formats import expand
+from dari.terminal.tmux.input_commands import BUFFERS, buffer_name
 from dari.terminal.tmux.modifiers import is_true
 from dari.terminal.tmux.requests import capture_range
 from dari.terminal.tmux.shim import Run, Shim
@@ -72,7 +73,7 @@ def capture_pane(shim: Shim, call: TmuxCall) -> None:
     if call.has("p"):
         shim.print(text)
     else:
-        shim.call("crux:script/note", owner="buffers", name=call.get("b") or "buffer0", text=text + "\n")
+        shim.call("crux:script/note", owner=BUFFERS, name=buffer_name(shim, call, is_new=True), text=text + "\n")
 
 
 def _print_all(shim: Shim, call: TmuxCall, usual: str, places: list[ResolvedTarget]) -> None:
