@@ -91,3 +91,13 @@ def test_without_a_server_it_says_so(tmp_path: Path) -> None:
         crux.ok("tmux", "--install", str(tmp_path / "bin"))
         done = subprocess.run([str(tmp_path / "bin" / "tmux"), "ls"], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (1, crux("tmux", "ls").err)
+
+
+def test_a_caller_whose_folder_was_removed_is_answered(tmux: Tmux, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = tmp_path / "bin" / "tmux"
+    line = f"cd {gone} && rmdir {gone} && exec {program} list-panes -F '#{{pane_id}}'"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == tmux("list-panes", "-F", "#{pane_id}").out

@@ -8,6 +8,7 @@ from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.requests import parse_size, split_request
 from dari.terminal.tmux.shim import Run, Shim
+from dari.terminal.tmux.spawn_commands import session_name
 from dari.terminal.tmux.targets import ResolvedTarget
 
 SIDES = {"L": "left", "R": "right", "U": "up", "D": "down"}
@@ -216,7 +217,7 @@ def rename_window(shim: Shim, call: TmuxCall) -> None:
 
 def rename_session(shim: Shim, call: TmuxCall) -> None:
     session = shim.find(call.get("t"), "session").session
-    shim.call("crux:window/rename", id=f"w{session.id[1:]}", name=call.words[0].replace(":", "_").replace(".", "_"))
+    shim.call("crux:window/rename", id=f"w{session.id[1:]}", name=session_name(call.words[0]))
 
 
 def resize_window(shim: Shim, call: TmuxCall) -> None:

@@ -16,7 +16,7 @@ from dari.terminal.tmux.targets import ResolvedTarget
 def new_session(shim: Shim, call: TmuxCall) -> None:
     name = call.get("s")
     if name is not None:
-        name = name.replace(":", "_").replace(".", "_")
+        name = session_name(name)
         if any(session.name == name for session in shim.state.sessions):
             if call.has("A"):
                 return
@@ -26,6 +26,11 @@ def new_session(shim: Shim, call: TmuxCall) -> None:
     if name is not None:
         shim.call("crux:window/rename", id=pane["window_id"], name=name)
     _print_new(shim, call, pane, formats.NEW_SESSION)
+
+
+def session_name(wanted: str) -> str:
+    """A name without what separates sessions from windows and panes in a target."""
+    return wanted.replace(":", "_").replace(".", "_")
 
 
 def new_window(shim: Shim, call: TmuxCall) -> None:

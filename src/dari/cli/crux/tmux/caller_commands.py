@@ -9,11 +9,13 @@ import sys
 from typing import Any
 
 from dari.cli.crux.client import CruxClient
+from dari.cli.crux.tmux.main import caller_folder
 from dari.errors import DariError, InvalidInput, Unavailable
 from dari.terminal.tmux.command_line import TmuxCall, parse_invocation
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.input_commands import BUFFERS, buffer_name, held_buffer
 from dari.terminal.tmux.shim import Quiet, Run, Shim, TmuxCaller, command_table, run_calls, tmux_message
+from dari.terminal.tmux.spawn_commands import session_name
 
 STARTS = (
     "new-session",
@@ -47,6 +49,8 @@ def make_commands(client: CruxClient, others: dict[str, Run]) -> dict[str, Run]:
         before = {session.id for session in shim.state.sessions}
         others["new-session"](shim, call)
         opened = next((each for each in shim.state.sessions if each.id not in before), None)
+        if opened is None and call.has("A"):  # it was there
+            opened = shim.find(f"={session_name(call.get('s') or '')}:", "session").session
         if opened is not None and not call.has("d"):
             attach(shim, opened.current.active.id.removeprefix("%"))
 
@@ -64,7 +68,11 @@ def make_commands(client: CruxClient, others: dict[str, Run]) -> dict[str, Run]:
             flush(shim)
             is_so = not subprocess.run(["/bin/sh", "-c", question], stdin=subprocess.DEVNULL, check=False).returncode
         chosen = call.words[1] if is_so else call.words[2] if len(call.words) > 2 else ""
-        run_calls(shim, tuple(parse_call(words) for words in split_commands(shlex.split(chosen))), known)
+        try:
+            words = shlex.split(chosen)
+        except ValueError:
+            raise InvalidInput(f"syntax error: {chosen}") from None
+        run_calls(shim, tuple(parse_call(each) for each in split_commands(words)), known)
 
     def kill_server(shim: Shim, call: TmuxCall) -> None:
         from dari.cli.crux.sessions import end_server
@@ -174,7 +182,7 @@ def _finish(shim: Shim | None, message: str | None) -> int:
 
 def _caller() -> TmuxCaller:
     pane = os.environ.get("CRUX_PANE", "") or os.environ.get("TMUX_PANE", "")
-    return TmuxCaller(pane, os.getcwd(), os.environ.get("SHELL") or "/bin/sh")
+    return TmuxCaller(pane, caller_folder(), os.environ.get("SHELL") or "/bin/sh")
 
 
 def _asking(client: CruxClient) -> Any:

@@ -61,8 +61,8 @@ def run_in_daemon(client: CruxClient, words: list[str]) -> int | None:
     pane = os.environ.get("CRUX_PANE", "") or os.environ.get("TMUX_PANE", "")
     shell = os.environ.get("SHELL") or "/bin/sh"
     try:
-        answer = client.call("crux:tmux/run", words=words, pane=pane, cwd=os.getcwd(), shell=shell)
-    except (DariError, OSError):  # no daemon, one of an older version, or a folder that is gone
+        answer = client.call("crux:tmux/run", words=words, pane=pane, cwd=caller_folder(), shell=shell)
+    except (DariError, OSError):  # no daemon, or one of an older version
         return None
     if answer["is_for_caller"]:
         return None
@@ -71,6 +71,14 @@ def run_in_daemon(client: CruxClient, words: list[str]) -> int | None:
         sys.stdout.flush()
     sys.stderr.write(answer["complaint"])
     return int(answer["exit_code"])
+
+
+def caller_folder() -> str:
+    """As tmux takes it: the home of a caller whose folder was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.path.expanduser("~")
 
 
 def _offer(flag: str, words: list[str], socket: str) -> int:
