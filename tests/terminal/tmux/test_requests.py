@@ -170,3 +170,24 @@ def _read_until(reader: int, end: bytes) -> bytes:
         assert ready, data
         data += os.read(reader, 65536)
     return data[: -len(end)]
+
+
+def test_more_than_a_pane_takes_is_refused_before_it_is_made() -> None:
+    with pytest.raises(InvalidInput):
+        keys_of(parse_call(["send-keys", "-N", "10000", "-l", "x" * 100_000]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#{e|+:nan,1}",
+        "#{e|+:inf,1}",
+        "#{e|*:1e308,1e308}",
+        "#{e|*|f|999999999:nan,2}",
+        "#{a:²}",
+        "#{t:x}",
+        "#{p9999999:}" * 1000,
+    ],
+)
+def test_numbers_without_sense_cost_little_and_raise_nothing(text: str) -> None:
+    assert len(expand(text, Scope({"x": "9" * 30}))) <= 10_000_000

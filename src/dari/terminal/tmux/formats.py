@@ -140,7 +140,7 @@ class _Expansion:
             value = rest
         elif "a" in names:
             code = self.expand(rest)
-            value = chr(int(code)) if code.isdigit() and 32 <= int(code) <= 126 else ""
+            value = chr(int(code)) if code.isdecimal() and len(code) < 4 and 32 <= int(code) <= 126 else ""
         elif "S" in names or "W" in names or "P" in names:
             value = self._loop(names, rest)
         elif "N" in names:

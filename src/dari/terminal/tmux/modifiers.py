@@ -14,6 +14,8 @@ from dari.errors import InvalidInput
 from dari.text.regex import GuardedRegex
 from dari.text.width import take_columns, text_width
 
+MAX_PAD_COLUMNS = 10_000
+_MAX_PLACES = 100
 _ALONE = frozenset("labcdnwETSWP<>")
 _DOUBLE = ("||", "&&", "!=", "==", "<=", ">=")
 _WITH_ARGUMENTS = frozenset("mCNst=peq")
@@ -131,7 +133,7 @@ def apply_after(value: str, modifiers: Sequence[Modifier], expand: Callable[[str
             limit = _number(modifier.arguments[0])
             marker = modifier.arguments[1] if len(modifier.arguments) > 1 else ""
         elif modifier.name == "p" and modifier.arguments:
-            width = _number(modifier.arguments[0])
+            width = max(-MAX_PAD_COLUMNS, min(_number(modifier.arguments[0]), MAX_PAD_COLUMNS))
     if limit:
         short = take_columns(value, limit) if limit > 0 else take_columns(value[::-1], -limit)[::-1]
         value = value if short == value else short + marker if limit > 0 else marker + short
@@ -163,15 +165,12 @@ def evaluate(arguments: Sequence[str], left: str, right: str) -> str:
     is_float = len(arguments) > 1 and "f" in arguments[1]
     places = 0
     if is_float:
-        places = int(arguments[2]) if len(arguments) > 2 and arguments[2].isdigit() else 2
-    try:
-        first, second = float(left), float(right)
-    except ValueError:
-        return ""
-    if not is_float:
-        first, second = float(int(first)), float(int(second))
+        places = min(_number(arguments[2]), _MAX_PLACES) if len(arguments) > 2 and arguments[2].isdigit() else 2
     operator = arguments[0]
     try:
+        first, second = float(left), float(right)
+        if not is_float:
+            first, second = float(int(first)), float(int(second))
         result = {
             "+": lambda: first + second,
             "-": lambda: first - second,
@@ -187,9 +186,10 @@ def evaluate(arguments: Sequence[str], left: str, right: str) -> str:
             ">=": lambda: float(first >= second),
             "<=": lambda: float(first <= second),
         }[operator]()
-    except (KeyError, ZeroDivisionError, OverflowError):
+        result = result if is_float else float(int(result))
+    except (KeyError, ValueError, ZeroDivisionError, OverflowError):  # ValueError: no number, or `nan` as a whole one
         return ""
-    return f"{result if is_float else float(int(result)):.{places}f}"
+    return f"{result:.{places}f}"
 
 
 def _number(text: str) -> int:
@@ -201,7 +201,7 @@ def _remainder(first: float, second: float) -> float:
 
 
 def _time(value: str, arguments: Sequence[str]) -> str:
-    if not value.isdigit() or value == "0":
+    if not re.fullmatch(r"[0-9]{1,11}", value) or value == "0":
         return ""
     moment = time.localtime(int(value))
     if arguments and "f" in arguments[0] and len(arguments) > 1:

@@ -11,6 +11,8 @@ from dari.terminal.engine.keys import Key, parse_key, type_text
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.tmux.command_line import TmuxCall
 
+MAX_SENT_CHARS = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class SplitRequest:
@@ -91,6 +93,8 @@ def keys_of(call: TmuxCall) -> list[Key | str]:
     times = int(repeat) if repeat and repeat.isdigit() else 1
     if times > 10_000:
         raise InvalidInput(f"repeat count {times} is too large", "use at most 10000")
+    if times * sum(map(len, call.words)) > MAX_SENT_CHARS:
+        raise InvalidInput(f"at most {MAX_SENT_CHARS} characters may be sent at once", "send less at a time")
     sent: list[Key | str] = []
     for word in call.words:
         sent += _sent(word, call)
