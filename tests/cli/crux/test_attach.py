@@ -331,3 +331,32 @@ def test_windows_are_changed_by_keys_and_drawn_again_where_they_are(crux: Crux) 
         someone.type(PREFIX + "(")
         someone.until_text("in the second")
         _leave(someone)
+
+
+def test_modes_of_one_program_are_not_left_for_another_after_everything_was_drawn_again(
+    crux: Crux, tmp_path: Path
+) -> None:
+    crux.ok("new-window", "--name", "plain", "--", "cat")
+    wants = r"printf '\033[?2004h\033[?1h\033[>5u'; stty raw -echo; exec cat -v"
+    crux.ok("new-window", "--name", "modern", "--", *_script(tmp_path, wants))
+    with person("attach") as someone:
+        someone.until(lambda: someone.engine.modes.bracketed_paste and someone.engine.modes.kitty_keyboard == 5)
+        for _ in range(2):
+            someone.type(PREFIX + "w")
+            someone.until_text("Enter: go there")
+            someone.type("q")
+            someone.until(lambda: "[w" in someone.status and someone.engine.modes.kitty_keyboard == 5)
+        someone.type(PREFIX + "w")
+        someone.until_text("Enter: go there")
+        someone.type("g\r")
+        someone.until(lambda: "plain*" in someone.status)
+        modes = someone.engine.modes
+        assert (modes.bracketed_paste, modes.application_cursor, modes.kitty_keyboard) == (False, False, 0)
+        _leave(someone)
+
+
+def test_a_session_of_tmux_that_is_there_is_attached_to(crux: Crux) -> None:
+    crux.ok("tmux", "new-session", "-d", "-s", "main", "cat")
+    with person("tmux", "new-session", "-A", "-s", "main") as someone:
+        someone.until(lambda: "[main" in someone.status)
+        _leave(someone)

@@ -43,6 +43,16 @@ _SHAPES = {"block": 2, "underline": 4, "bar": 6}
 _MOUSE = {"off": "\x1b[?1003l\x1b[?1002h", "any": "\x1b[?1003h"}
 
 
+_USUAL_MODES: Frame = {
+    "application_cursor": False,
+    "application_keypad": False,
+    "bracketed_paste": False,
+    "focus": False,
+    "mouse": "off",
+    "kitty_keyboard": 0,
+}
+
+
 class Drawing:
     """Remembers what the terminal shows, so that only what differs is written."""
 
@@ -50,7 +60,7 @@ class Drawing:
         self._has_mouse = has_mouse
         self._panes: dict[str, Frame] = {}
         self._frame: Frame = {}
-        self._modes: Frame = {}
+        self._modes: Frame = _USUAL_MODES
         self._status = ""
         self._title = ""
         self._shape = 0
@@ -83,6 +93,15 @@ class Drawing:
         parts.append(self.finish(cols, rows))
         return "".join(parts)
 
+    @property
+    def has_keyboard(self) -> bool:
+        """The kitty keyboard is turned on in the person's terminal."""
+        return bool(self._modes["kitty_keyboard"])
+
+    def undo_modes(self) -> str:
+        """What to write so that the terminal has the modes again that it had before the first frame."""
+        return self._mirrored(_USUAL_MODES)
+
     def finish(self, cols: int, rows: int) -> str:
         """The status line where it changed, and the cursor at its place."""
         status = self._status_line(cols)
@@ -105,18 +124,18 @@ class Drawing:
         before, self._modes = self._modes, modes
         parts: list[str] = []
 
-        def differs(name: str, usual: object) -> bool:
-            return bool(modes[name] != before.get(name, usual))
+        def differs(name: str) -> bool:
+            return bool(modes[name] != before[name])
 
         for name, number in (("application_cursor", 1), ("bracketed_paste", 2004), ("focus", 1004)):
-            if differs(name, False):
+            if differs(name):
                 parts.append(f"\x1b[?{number}{'h' if modes[name] else 'l'}")
-        if differs("application_keypad", False):
+        if differs("application_keypad"):
             parts.append("\x1b=" if modes["application_keypad"] else "\x1b>")
-        if differs("kitty_keyboard", 0):
-            parts.append("\x1b[<u" if before.get("kitty_keyboard") else "")
+        if differs("kitty_keyboard"):
+            parts.append("\x1b[<u" if before["kitty_keyboard"] else "")
             parts.append(f"\x1b[>{modes['kitty_keyboard']}u" if modes["kitty_keyboard"] else "")
-        if self._has_mouse and differs("mouse", "off"):
+        if self._has_mouse and differs("mouse"):
             parts.append(_MOUSE["any" if modes["mouse"] == "any" else "off"])
         return "".join(parts)
 
@@ -233,9 +252,9 @@ def _columns(text: str) -> int:
 
 
 def fit_columns(text: str, cols: int) -> str:
-    text = _printable(text)
-    while _columns(text) > cols:
-        text = text[:-1]
+    from dari.text.width import take_columns
+
+    text = take_columns(_printable(text), cols)
     return text + " " * (cols - _columns(text))
 
 

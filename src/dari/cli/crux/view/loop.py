@@ -122,9 +122,10 @@ class AttachView:
             self._frame = frame
             self._where = {"window_id": frame["window_id"]}
             if self._chooser is None:
-                self._screen.write(self._drawing.draw(frame, *self._screen.size))
+                drawn = self._drawing.draw(frame, *self._screen.size)
+                self._screen.has_keyboard = self._drawing.has_keyboard
+                self._screen.write(drawn)
                 self._draw_palette()
-            self._screen.has_keyboard = bool(frame["modes"]["kitty_keyboard"])
         self._ask_frame(frame["version"])
 
     def _tell(self, message: str) -> None:
@@ -142,6 +143,7 @@ class AttachView:
                 self._try("crux:attach/resize", cols=cols, rows=max(1, rows - 1))
 
     def _draw_again(self) -> None:
+        self._screen.write(self._drawing.undo_modes())  # the next frame may be of another program
         self._drawing = Drawing(has_mouse=self._has_mouse)
         try:
             self._asks.call("crux:attach/redraw", viewer=self._viewer)
