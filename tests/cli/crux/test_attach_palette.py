@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
 from dari.cli.crux.view.palette import ToolPalette, _value_of
+from dari.text.width import char_width
 from tests.support.crux_command import Crux
 from tests.support.terminal_user import person
 
@@ -142,3 +144,24 @@ def test_a_value_is_what_its_schema_says() -> None:
     assert _value_of("[1]", {"type": "array"}) == [1]
     assert _value_of("b", {"enum": ["a", "b"]}) == "b"
     assert _value_of(json.dumps({"a": 1}), {}) == {"a": 1}
+
+
+def test_a_long_result_and_long_descriptions_are_measured_once() -> None:
+    hub = _Hub(*({"name": f"tool{number}", "description": "한" * 20_000} for number in range(20)))
+    palette, _ = _palette(hub)
+    assert _measured(lambda: palette.draw(100, 30)) < 50_000
+    hub.tools = [{"name": "tool"}]
+    palette.feed("\r")
+    hub.result = ("한" * 50_000, False)
+    palette.read()
+    assert _measured(lambda: palette.draw(100, 30)) < 250_000
+    assert _measured(lambda: palette.draw(100, 30)) < 50_000
+    assert "한한" in palette.draw(100, 30)
+
+
+def _measured(work: Callable[[], object]) -> int:
+    """How often the width of a character was asked for."""
+    before = char_width.cache_info()
+    work()
+    after = char_width.cache_info()
+    return after.hits + after.misses - before.hits - before.misses

@@ -12,6 +12,8 @@ from dari.text.sanitize import escape_hidden
 from dari.text.width import take_columns
 
 MAX_COLS, MAX_ROWS = 96, 24
+MAX_LINE_CHARS = 4 * MAX_COLS
+"""Of a description; a row shows less."""
 _KEYS = {
     "list": "type to search   arrows move   Enter picks   Escape closes",
     "form": "Enter next, runs at the end   arrows move   Ctrl-r runs   Escape back",
@@ -36,6 +38,7 @@ class ToolPalette:
         self._values: list[str] = []
         self._problem = ""
         self._lines: list[str] = []
+        self._folded_from = ("", 0)
         self._result = ""
 
     def fileno(self) -> int:
@@ -73,10 +76,12 @@ class ToolPalette:
         words = self._search.lower().split()
         tools = self._hub.tools or []
         named = [one for one in tools if all(word in str(one["name"]).lower() for word in words)]
+        shown = set(map(id, named))
         told = [
             one
             for one in tools
-            if one not in named and all(word in f"{one['name']} {one.get('description', '')}".lower() for word in words)
+            if id(one) not in shown
+            and all(word in f"{one['name']} {one.get('description', '')}".lower() for word in words)
         ]
         return [*named, *told]
 
@@ -174,7 +179,9 @@ class ToolPalette:
                 listed = [(" loading …" if self._hub.tools is None else " no tool has these words", "2")]
             return [(f"> {self._search}", "1"), *listed], (2 + len(self._search), 0)
         if self._step == "result":
-            self._lines = [part for line in self._result.split("\n") for part in _folded(line, cols - 1)]
+            if self._folded_from != (self._result, cols):  # a result may have a megabyte, and every frame is drawn
+                self._folded_from = (self._result, cols)
+                self._lines = [part for line in self._result.split("\n") for part in _folded(line, cols - 1)]
             self._at = min(self._at, max(0, len(self._lines) - 1))
             return [(f" {line}", "0") for line in self._lines[self._at : self._at + rows]], None
         about = _one_line(self._tool.get("description"))
@@ -191,7 +198,7 @@ class ToolPalette:
 
 
 def _one_line(text: object) -> str:
-    return escape_hidden(str(text or ""), one_line=True)
+    return escape_hidden(str(text or "")[:MAX_LINE_CHARS], one_line=True)
 
 
 def _edit(text: str, key: str) -> str | None:
@@ -240,8 +247,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 def _folded(line: str, cols: int) -> list[str]:
     parts = []
-    while line:
-        part = take_columns(line, cols) or line[:1]
+    at = 0
+    while at < len(line):
+        part = take_columns(line[at : at + 4 * cols], cols) or line[at]
         parts.append(part)
-        line = line[len(part) :]
+        at += len(part)
     return parts or [""]
