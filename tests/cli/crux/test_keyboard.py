@@ -89,3 +89,11 @@ def test_a_prefix_is_ctrl_and_a_letter() -> None:
     for text in ("b", "M-x", "", "C-ab", "Enter"):
         with pytest.raises(InvalidInput):
             parse_prefix(text)
+
+
+def test_the_end_of_a_paste_that_comes_late_and_in_two_halves_is_its_end() -> None:
+    keyboard = Keyboard(2)
+    keyboard.feed(b"\x1b[200~text\x1b[20")
+    assert not keyboard.is_waiting
+    assert keyboard.flush() == []
+    assert keyboard.feed(b"1~\x02d") == [TypedBytes(b"\x1b[201~"), PrefixCommand("d")]

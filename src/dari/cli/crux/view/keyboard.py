@@ -76,7 +76,7 @@ class Keyboard:
     @property
     def is_waiting(self) -> bool:
         """Something is kept that may be a whole key: flush it when nothing follows soon."""
-        return bool(self._rest)
+        return bool(self._rest) and not self._is_pasting  # the end of a paste comes, however late its rest is
 
     def feed(self, data: bytes) -> list[Input]:
         data, self._rest = self._rest + data, b""
@@ -86,6 +86,8 @@ class Keyboard:
         return _joined(found)
 
     def flush(self) -> list[Input]:
+        if self._is_pasting:
+            return []
         data, self._rest = self._rest, b""
         if self._is_prefixed and data:
             self._is_prefixed = False
