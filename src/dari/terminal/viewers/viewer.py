@@ -46,6 +46,8 @@ class Viewer:
         """When a program that keeps a picture back (mode 2026) has had its time."""
         self._version = 0
         self._sent: dict[str, tuple[Row, ...]] = {}
+        self._taken_at: dict[str, float] = {}
+        """When each pane's rows were looked at last."""
         self._places: tuple[object, ...] = ()
         self._facts: object = None
         self._has_bell = False
@@ -155,9 +157,10 @@ class Viewer:
             return []
         engine = pane.engine
         now = asyncio.get_running_loop().time()
-        if engine.modes.synchronized and pane_id in self._sent and now - self.drawn_at < HELD_S:
-            self.look_again_at = self.drawn_at + HELD_S
+        if engine.modes.synchronized and pane_id in self._sent and now - self._taken_at[pane_id] < HELD_S:
+            self.look_again_at = min(self.look_again_at, self._taken_at[pane_id] + HELD_S)
             return []
+        self._taken_at[pane_id] = now
         back = min(self.scrolled.get(pane_id, 0), engine.history)
         grid = engine.grid(-back, engine.rows - back)
         rows = grid.rows
