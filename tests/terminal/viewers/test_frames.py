@@ -160,3 +160,36 @@ def test_a_viewer_is_told_of_names_focus_and_layout_by_an_event(tmp_path: Path) 
             assert told == []  # nothing changed
 
     asyncio.run(run())
+
+
+def test_a_picture_that_is_never_finished_is_shown_although_another_pane_prints(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with house_in(tmp_path) as house:
+            api, scripts = house.service.attach, house.service.scripts
+            held, busy = tmp_path / "held.sh", tmp_path / "busy.sh"
+            held.write_text("stty -echo; echo ready; read x; printf '\\033[?2026hpicture'; exec cat")
+            busy.write_text("while :; do n=$((n + 1)); echo $n; sleep 0.02; done")
+            pane = await _open(house, "sh", str(held))
+            frame = await _until(api, "ready", await _frame(api))
+            await scripts.open_pane(["sh", str(busy)])
+            frame = await _until(api, "100", frame)
+            await house.multiplexer.panes[pane].write(b"\r")
+            async with asyncio.timeout(15):
+                await _until(api, "picture", frame)
+
+    asyncio.run(run())
+
+
+def test_keys_for_a_program_that_does_not_read_hold_up_nobody(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with house_in(tmp_path) as house:
+            api = house.service.attach
+            script = tmp_path / "deaf.sh"
+            script.write_text("stty raw -echo; printf ready; exec sleep 1000")
+            await _open(house, "sh", str(script))
+            await _until(api, "ready", await _frame(api))
+            async with asyncio.timeout(5):  # the wait for a program that does not read is longer
+                await api.type_bytes("a", b64encode(b"x" * 150_000).decode())
+                await api.type_bytes("a", b64encode(b"\x03").decode())
+
+    asyncio.run(run())

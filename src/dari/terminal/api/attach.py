@@ -9,6 +9,7 @@ import asyncio
 from base64 import b64decode
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -28,6 +29,8 @@ FRAME_S = 1 / 60
 GONE_S = 10.0
 MAX_VIEWERS = 32
 WHEEL_ROWS = 3
+MAX_WAITING_BYTES = 256 * 1024
+"""A person's keys may wait for a program that does not read them: nobody waits for that, until it is so much."""
 
 Modifiers = Literal["shift", "alt", "ctrl"]
 CopyAction = Literal[
@@ -143,7 +146,8 @@ class AttachApi:
             found.changed.set()
         if pane.is_alive:
             typed = self._all.input_guard(pane)
-            await pane.write(raw, lambda: typed.note(raw.decode(errors="replace")))
+            note = partial(typed.note, raw.decode(errors="replace"))
+            await pane.write(raw, note, max_waiting_bytes=MAX_WAITING_BYTES)
         else:
             await self._all.close(pane.id, force=True)
         return Success()
@@ -173,7 +177,7 @@ class AttachApi:
             action, button, col - area.left, row - area.top, frozenset(map(str, modifiers or ()))
         )
         if report and pane.is_alive and not found.scrolled.get(pane.id, 0):
-            await pane.write(report)
+            await pane.write(report, max_waiting_bytes=MAX_WAITING_BYTES)
         elif button in ("wheel_up", "wheel_down") and action == "press":
             await self._wheel(found, pane, button == "wheel_up")
         return Success()
@@ -233,7 +237,8 @@ class AttachApi:
     async def _wheel(self, viewer: Viewer, pane: Pane, is_up: bool) -> None:
         if pane.engine.is_alternate and pane.is_alive:
             # A pager or an editor that knows no mouse is moved by arrow keys, as terminals do.
-            await pane.write(pane.engine.encode_key(Key("up" if is_up else "down")) * WHEEL_ROWS)
+            keys = pane.engine.encode_key(Key("up" if is_up else "down")) * WHEEL_ROWS
+            await pane.write(keys, max_waiting_bytes=MAX_WAITING_BYTES)
         else:
             viewer.scroll(pane, WHEEL_ROWS if is_up else -WHEEL_ROWS)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.terminal.api.attach import Modifiers
+from dari.terminal.api.attach import MAX_WAITING_BYTES, Modifiers
 from dari.terminal.api.commands import Success
 from dari.terminal.engine.engine import MouseAction, MouseButton
 from dari.terminal.engine.keys import Key, parse_key
@@ -246,7 +247,8 @@ class WatchApi:
         )
         if data:
             guard = self._all.input_guard(pane)
-            await pane.write(data, lambda: guard.note(data.decode(errors="replace")))
+            note = partial(guard.note, data.decode(errors="replace"))
+            await pane.write(data, note, max_waiting_bytes=MAX_WAITING_BYTES)
         return Success()
 
     @expose("crux:pane/mouse", "admin")
@@ -266,7 +268,7 @@ class WatchApi:
         if not report and button in ("wheel_up", "wheel_down") and action == "press" and engine.is_alternate:
             report = engine.encode_key(Key("up" if button == "wheel_up" else "down")) * WHEEL_ROWS
         if report and pane.is_alive:
-            await pane.write(report)
+            await pane.write(report, max_waiting_bytes=MAX_WAITING_BYTES)
         return Success()
 
     def _held(self, pane_id: str) -> Pane:

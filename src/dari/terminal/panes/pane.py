@@ -298,9 +298,9 @@ class Pane:
 
     # Input
 
-    async def write(self, data: bytes, admit: Callable[[], None] = lambda: None) -> None:
-        """Bytes as if typed; returns when the kernel has taken them. `admit` is called at the moment when they go out,
-        once nothing else can refuse them; it may raise to do so.
+    async def write(self, data: bytes, admit: Callable[[], None] = lambda: None, *, max_waiting_bytes: int = 0) -> None:
+        """Bytes as if typed; returns when the kernel has taken them, or all but `max_waiting_bytes`. `admit` is called
+        at the moment when they go out, once nothing else can refuse them; it may raise to do so.
 
         Right after `execute` they are for its command: the shell must have begun it, for what comes while the shell
         still edits the line reaches the command without a line end.
@@ -320,7 +320,8 @@ class Pane:
                 self._put(data, admit=admit)
         else:
             self._put(data, admit=admit)
-        await self._pty.drain()
+        if self._pty.queued > max_waiting_bytes:
+            await self._pty.drain()
 
     async def send_text(self, text: str, *, paste: bool = False) -> None:
         """Text at the cursor: as a paste, which no program takes for keys, or as typed characters."""
