@@ -19,6 +19,7 @@ from dari.errors import Conflict, DariError, Denied, InvalidInput, NotFound, Una
 from dari.process.spawner import Spawner
 from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.input_policy import PaneInputPolicy, PolicyEnforcer
+from dari.terminal.layout.windows import Layout
 from dari.terminal.out_of_band import OutOfBandChannel, current_environment, is_of_terminal
 from dari.terminal.panes import events
 from dari.terminal.panes.environment import make_environment, of_person
@@ -127,9 +128,24 @@ class Multiplexer:
     def live_panes(self) -> int:
         return sum(pane.is_alive for pane in self._panes.values())
 
+    @property
+    def settled_layout(self) -> Layout:
+        """The layout without panes that are still being opened, which have a place before they are one of the panes."""
+        layout = self.windows.layout
+        for pane_id in layout.panes:
+            if pane_id not in self._panes:
+                layout = layout.close(pane_id)
+        return layout
+
+    @property
+    def focused(self) -> str:
+        """The pane that is meant when none is named, empty when there is none; not one that is still being opened."""
+        focused = self.windows.focused
+        return focused if focused in self._panes else self.settled_layout.focused or ""
+
     def find(self, pane_id: str = "") -> Pane:
         """The pane with this id or name; the focused one when none is given."""
-        wanted = pane_id or self.windows.focused
+        wanted = pane_id or self.focused
         if not wanted:
             raise NotFound("no pane is open", "open one with crux_create_pane")
         found = self._panes.get(wanted.removeprefix("%")) or self._named(wanted)
@@ -189,8 +205,8 @@ class Multiplexer:
             return given
         try:
             current = await current_environment(pane, self.run_quietly)
-        except DariError:
-            return given  # a shell that cannot be asked
+        except (DariError, OSError):
+            return given  # a shell that cannot be asked, or has just ended
         usual = make_environment(pane.id, str(self.socket_path or ""), self._settings, self._person)
         return {
             name: value
@@ -210,7 +226,7 @@ class Multiplexer:
     async def find_or_open(self, pane_id: str = "") -> Pane:
         """Like `find`, but when none is named and there is none, one is opened."""
         async with self._first:
-            if not pane_id and not self.windows.focused:
+            if not pane_id and not self.focused:
                 return await self.open()
         return self.find(pane_id)
 
@@ -242,7 +258,7 @@ class Multiplexer:
             self._count += 1
             new = pane_id or self._free_id()
             spot = spot or PanePlacement()
-            target = self.find(spot.target) if spot.target or self.windows.focused else None
+            target = self.find(spot.target) if spot.target or self.focused else None
             self.windows.add(new, spot, target.id if target is not None else "")
             try:
                 place = self._checked_place(cwd or (target.cwd() if target is not None and target.is_alive else ""))
@@ -310,6 +326,10 @@ class Multiplexer:
                 socket_path=str(self.socket_path or ""),
                 sandbox=sandbox,
             )
+            if self._panes.get(old.id) is not old:  # somebody closed it meanwhile: its place is gone
+                self._forget_control(old.id)
+                await pane.close(force=True)
+                raise NotFound(f"pane {old.id} was closed", "open one with crux_create_pane")
             self._inputs.pop(old.id).close()
             self._environments[pane.id] = dict(env or {})
             self._adopt(pane)

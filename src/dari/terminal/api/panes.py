@@ -96,7 +96,7 @@ class PanesApi:
             make_matcher(wait_for, is_regex)  # nothing is opened for a pattern that cannot be waited for
         if command and argv:
             raise InvalidInput("both command and argv were given", "give one of them")
-        place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else self._all.start_place)
+        place = cwd or (self._all.find(target).cwd() if target or self._all.focused else self._all.start_place)
         text = command or shlex.join(argv or ())
         self._all.guard.check_opening(text, _absolute(place), env=env, shell=shell, approved=approved_message())
         spot = PanePlacement(target, direction, where, size or None, is_before, focus=focus)
@@ -122,7 +122,7 @@ class PanesApi:
 
     @expose("crux:pane/list", "read")
     async def list_panes(self) -> PaneList:
-        return PaneList([self._info(pane) for pane in self._all.panes.values()], self._all.windows.focused)
+        return PaneList([self._info(pane) for pane in self._all.panes.values()], self._all.focused)
 
     @expose("crux:pane/resize", "control")
     async def resize_pane(self, pane_id: str = "", cols: int = 0, rows: int = 0) -> ResizeResult:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -38,6 +39,7 @@ class ScriptsApi:
         self._notes: dict[str, dict[str, str]] = {}
         self._transient: set[str] = set()
         self._channels: dict[str, asyncio.Event] = {}
+        self._waiting: Counter[str] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
         multiplexer.changes.subscribe(self._hear)
 
@@ -61,7 +63,7 @@ class ScriptsApi:
     ) -> PaneInfo:
         """Open a pane exactly there or not at all; it goes away when its program ends, as panes of tmux do."""
         words = argv or []
-        place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else self._all.start_place)
+        place = cwd or (self._all.find(target).cwd() if target or self._all.focused else self._all.start_place)
         folder = os.path.abspath(os.path.expanduser(place))
         self._all.guard.check_opening(shlex.join(words), folder, env=env, approved=approved_message())
         spot = PanePlacement(target, direction, where, size or None, is_before, is_full, focus, title, is_strict=True)
@@ -127,14 +129,32 @@ class ScriptsApi:
     @expose("crux:script/wait", "read", ends_with_caller=True)
     async def wait(self, channel: str) -> Success:
         """Return once the channel was signalled."""
-        await self._channel(channel).wait()
-        self._channels.pop(channel, None)
+        event = self._channel(channel)
+        self._waiting[channel] += 1
+        try:
+            await event.wait()
+        except asyncio.CancelledError:
+            if self._waiting[channel] == 1 and not event.is_set():
+                self._forget(channel, event)
+            raise
+        finally:
+            self._waiting[channel] -= 1
+            if not self._waiting[channel]:
+                del self._waiting[channel]
+        self._forget(channel, event)
         return Success()
 
     def _channel(self, name: str) -> asyncio.Event:
         if len(self._channels) >= MAX_CHANNELS and name not in self._channels:
-            raise Conflict(f"{MAX_CHANNELS} channels are in use", "wait for some of them")
+            unheard = next((each for each in self._channels if each not in self._waiting), None)
+            if unheard is None:
+                raise Conflict(f"{MAX_CHANNELS} channels are waited for", "signal some of them")
+            del self._channels[unheard]  # the oldest signal that nobody came for
         return self._channels.setdefault(name, asyncio.Event())
+
+    def _forget(self, channel: str, event: asyncio.Event) -> None:
+        if self._channels.get(channel) is event:
+            del self._channels[channel]
 
     def _hear(self, change: Change) -> None:
         if isinstance(change, PaneGone):

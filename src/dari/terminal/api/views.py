@@ -101,6 +101,7 @@ class ViewsApi:
     @expose("crux:window/list", "read")
     async def overview(self) -> Overview:
         """Every window with its tabs, and every pane."""
+        layout = self._all.settled_layout
         windows = [
             WindowOverview(
                 id=window.id,
@@ -111,9 +112,8 @@ class ViewsApi:
                 tabs=[self._tab(tab) for tab in window.tabs],
                 viewers=self._viewers(window.id),
             )
-            for window in self._all.windows.all
+            for window in layout.windows
         ]
-        layout = self._all.windows.layout
         panes = [self._pane(pane) for pane in self._all.panes.values()]
         socket = str(self._all.socket_path or "")
         return Overview(windows, panes, layout.active, layout.focused or "", os.getpid(), socket, self._began)

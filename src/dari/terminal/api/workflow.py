@@ -325,7 +325,7 @@ class WorkflowApi:
         try:
             pane = self._all.find(step.pane)
         except NotFound:
-            focused = self._all.windows.focused
+            focused = self._all.focused
             place = step.cwd or (self._all.find(focused).cwd() if focused else self._all.start_place)
             return PendingText(step.command, os.path.abspath(os.path.expanduser(place)))
         return PendingText(step.command, pane.cwd(), pane.kind or "bash")

@@ -134,7 +134,7 @@ class WorkspacesApi:
 
     def _place(self, workspace: Workspace, pane: str, cwd: str) -> str:
         """Where a pane begins: its own directory, below that of the workspace, below the one that was asked for."""
-        focused = self._all.windows.focused
+        focused = self._all.focused
         start = cwd or (self._all.find(focused).cwd() if focused and not workspace.cwd else self._all.start_place)
         path = os.path.expanduser(start)
         for part in (workspace.cwd, workspace.spec(pane).cwd):
