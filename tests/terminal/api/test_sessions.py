@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import sys
@@ -16,6 +17,8 @@ from msgspec.structs import replace
 from dari.daemon.caller_scopes import CallerIdentity, serve_caller
 from dari.daemon.tokens import APP
 from dari.errors import Conflict, Failed, InvalidInput, NeedsApproval, NotFound
+from dari.terminal.engine.keys import parse_key
+from dari.terminal.multiplexer import LayoutChanged
 from dari.terminal.policy.config import Security
 from dari.terminal.session_store import SessionStore
 from tests.support.terminal_service import House, approve, house_in
@@ -262,3 +265,71 @@ async def test_a_program_that_leads_to_a_shell_comes_back_with_its_arguments(tmp
         assert SessionStore(tmp_path / "sessions").load("led").panes[0].argv == tuple(argv)
         restored = await house.service.sessions.restore_session("led")
         assert house.multiplexer.panes[restored.panes[0]].argv == tuple(argv)
+
+
+async def test_a_session_saved_while_a_pane_opens_can_be_restored(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        await house.service.panes.spawn_pane()
+        opening = asyncio.create_task(house.service.panes.spawn_pane())
+        with house.multiplexer.changes.stream() as changes:
+            async with asyncio.timeout(20):
+                async for change in changes:
+                    if isinstance(change, LayoutChanged):  # it has its place, and is not there yet
+                        break
+        await house.service.sessions.save_session("busy")
+        await opening
+        assert (await house.service.sessions.restore_session("busy", instead=True)).success
+
+
+async def test_names_of_windows_and_tabs_come_back(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        pane = await house.service.panes.spawn_pane()
+        await house.service.panes.spawn_pane(where="tab")
+        await house.service.views.rename(pane.window_id, "work")
+        await house.service.views.rename(pane.tab_id, "logs")
+        await house.service.sessions.save_session("named")
+        before = house.multiplexer.windows.all
+        await house.service.sessions.restore_session("named")
+        beside = house.multiplexer.windows.all[-1]
+        assert beside.name == beside.id  # two of one name could not be told apart
+        await house.service.sessions.restore_session("named", instead=True)
+        (window,) = house.multiplexer.windows.all
+        assert window.name == before[0].name == "work"
+        assert [tab.name for tab in window.tabs] == ["logs", window.tabs[1].id]
+
+
+async def test_the_modes_of_a_program_that_is_gone_do_not_come_back(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        pane = house.multiplexer.find((await house.service.panes.spawn_pane()).id)
+        pane.engine.feed(b"\x1b[>5u\x1b[4h\x1b[?7l\x1b[?6h\x1b[?5h\x1b[?2026h\x1b(0")
+        await house.service.sessions.save_session("modes")
+        await house.service.sessions.restore_session("modes", instead=True)
+        engine = house.multiplexer.find().engine
+        modes = engine.modes
+        assert (modes.kitty_keyboard, modes.insert, modes.origin, modes.reverse_video, modes.wrap) == (
+            0,
+            False,
+            False,
+            False,
+            True,
+        )
+        assert engine.encode_key(parse_key("C-c")) == b"\x03"
+        assert (await house.service.commands.execute("echo plain")).stdout == "plain"
+        assert "plain" in engine.text(0, engine.rows)
+
+
+async def test_a_program_that_had_ended_is_not_run_again(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        await house.service.panes.spawn_pane(name="shell")
+        count = tmp_path / "count"
+        pane = house.multiplexer.find(
+            (
+                await house.service.panes.spawn_pane(argv=["sh", "-c", f"echo run >> {count}; echo shown"], name="once")
+            ).id
+        )
+        await asyncio.wait_for(pane.exited(), 20)
+        await house.service.sessions.save_session("ended")
+        await house.service.sessions.restore_session("ended", instead=True)
+        assert "shown" in (await house.service.screen.get_raw_text("once", True)).text
+        assert (await house.service.commands.execute("echo a shell", "once")).stdout == "a shell"
+        assert count.read_text() == "run\n"

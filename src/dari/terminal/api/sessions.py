@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import time
 from dataclasses import replace
@@ -37,8 +38,15 @@ from dari.terminal.session_store import (
 from dari.terminal.window_manager import PanePlacement
 
 LEAVE = b"\x1b[?1049l"
-CALM = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[r\x1b[0m\x1b[?25h"
+PLAIN_KEYS = b"\x1b[<99u\x1b[=0;1u\x1b[>4m\x1b[?1l\x1b>"
+CALM = (
+    PLAIN_KEYS + b"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l"
+    b"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2048l\x1b[4l\x1b[20l\x1b[?5l\x1b[?6l\x1b[?7h\x1b[?69l\x1b[r"
+    b'\x1b(B\x1b)B\x0f\x1b[0m\x1b[0"q\x1b[0 q\x1b[?25h'
+)
 """Ends the modes of the program that is gone."""
+DEFAULT_NAME = re.compile(r"[wt]\d+")
+"""Of a window or a tab that nobody named: its id."""
 NOTE = b"\x1b[2m[restored]\x1b[0m\r\n"
 
 
@@ -88,13 +96,12 @@ class SessionsApi:
         panes = [pane for pane in self._all.panes.values() if pane.is_alive]
         if not panes:
             raise Conflict("no pane is open to save", "open one with crux_create_pane")
+        # Shells are asked for their variables below: panes that open or close meanwhile are no part of it.
+        layout = self._all.settled_layout
+        windows = tuple(self._window(window) for window in layout.windows)
         saved = await asyncio.gather(*(self._pane(pane, scrollback) for pane in self._all.panes.values()))
         session = SavedSession(
-            name=name,
-            saved_unix=time.time(),
-            windows=tuple(self._window(window) for window in self._all.windows.all),
-            panes=tuple(saved),
-            focused=self._all.windows.focused,
+            name=name, saved_unix=time.time(), windows=windows, panes=tuple(saved), focused=layout.focused or ""
         )
         session_id, size_bytes = await asyncio.to_thread(self._store.save, session)
         return SaveResult(session_id, len(session.panes), size_bytes)
@@ -165,7 +172,7 @@ class SessionsApi:
             id=pane.id,
             name=pane.name,
             cwd=pane.cwd(),
-            argv=() if is_shell else pane.argv,
+            argv=() if is_shell or not pane.is_alive else pane.argv,
             shell=pane.argv[0] if is_shell else "",
             env=environment,
             command=current.command if current is not None else "",
@@ -211,6 +218,8 @@ class SessionsApi:
             names[ids[0]] = first.id
             place, _ = windows.place(first.id)
             if not tab_ids:
+                if not DEFAULT_NAME.fullmatch(window.name) and all(each.name != window.name for each in windows.all):
+                    windows.layout = windows.layout.rename(place.id, window.name)
                 windows.resize_window(place.id, window.cols, window.rows)
                 spot = PanePlacement(first.id, where="tab")
             for pane_id in ids[1:]:
@@ -220,7 +229,8 @@ class SessionsApi:
             _, opened = windows.place(first.id)
             recent = tuple(names[pane] for pane in tab.recent if pane in names)
             tree = Tree(to_cell(tab.root, names), window.cols, window.rows)
-            windows.put(replace(opened, tree=tree, recent=recent, name=tab.name, is_zoomed=tab.is_zoomed))
+            name = opened.name if DEFAULT_NAME.fullmatch(tab.name) else tab.name
+            windows.put(replace(opened, tree=tree, recent=recent, name=name, is_zoomed=tab.is_zoomed))
             tab_ids.append(opened.id)
         windows.show(tab_ids[min(window.active, len(tab_ids) - 1)])
 
@@ -254,7 +264,7 @@ def _variables(saved: SavedPane) -> dict[str, str]:
 
 def _calm(engine: Engine) -> None:
     """The program that drew the screen is gone: end its modes, and let the new one begin below what is there."""
-    engine.feed(LEAVE + CALM if engine.modes.alternate else CALM)
+    engine.feed(PLAIN_KEYS + LEAVE + CALM if engine.modes.alternate else CALM)
     rows = engine.text(0, engine.rows).split("\n")
     used = max((number for number, row in enumerate(rows, 1) if row.strip()), default=0)
     engine.feed((b"\x1b[%d;1H\r\n" % used if used else b"\x1b[H") + NOTE)
