@@ -19,7 +19,7 @@ WORST += [
     "diagnostics",
     "brackets at the end",
 ]
-WORST += ["commits", "marks", "disk words", "not found"]
+WORST += ["commits", "marks", "disk words", "not found", "pairs that go on"]
 """Those that are read at their full size of a megabyte."""
 
 _UNITS = {
@@ -39,6 +39,7 @@ _UNITS = {
     "colons": ":",
     "pairs": "key: value\n",
     "keys that nest": "key:\n",
+    "pairs that go on": "key: value\n" + "  more of it\n" * 100_000,
     "words and blanks": "ab  cd   ",
     "a table": "NAME   SIZE   TYPE\nvda    256G   disk\n",
     "narrow tables": "A B\n1 2\n\n",

@@ -158,5 +158,18 @@ def test_a_merge_names_its_parents(git: Repository) -> None:
     assert items and len(items[0]["parents"]) == 2
 
 
+def test_what_a_commit_changed_is_no_part_of_its_message(git: Repository) -> None:
+    code = "def f():\n    first = 1\n    second = 2\n    third = 3\n    fourth = 4\n"
+    git.commit(**{"a.py": code})
+    (git.root / "a.py").write_text(code.replace("third = 3", "third = 33"))
+    git("commit", "-a", "-m", "Change a line\n\nBecause it was wrong.")
+    git.commit(b="b")
+    for form in (["show", "HEAD~1"], ["log", "-p", "--stat"]):
+        items = parse_structured(git(*form), command="git " + " ".join(form), hint="git_log").items
+        assert items
+        found = next(item for item in items if item["subject"] == "Change a line")
+        assert found["body"] == "Because it was wrong."
+
+
 def test_words_that_look_like_hashes_are_no_commits() -> None:
     assert parse_structured("defaced the wall\nacceded to it\n").type == "text"

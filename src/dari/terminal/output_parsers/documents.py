@@ -9,7 +9,7 @@ import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dari.terminal.output_parsers.result import Document, OutputText, Parsed, ranges, share
 
@@ -289,6 +289,8 @@ class _Pair:
     indent: int
     key: str
     value: str
+    more: list[str] = field(default_factory=list)
+    """Lines below it that belong to the value."""
 
 
 def read_pairs(text: OutputText) -> Parsed | None:
@@ -323,10 +325,12 @@ def _collect(lines: list[str], pattern: re.Pattern[str]) -> tuple[list[_Pair], s
             pairs.append(_Pair(index, 0, "status", line.strip()))
             used.add(index)
         elif pairs and len(line) - len(line.lstrip()) > pairs[-1].indent and index - 1 in used:
-            pairs[-1].value = f"{pairs[-1].value}\n{line.strip()}".strip()
+            pairs[-1].more.append(line.strip())
             used.add(index)
         else:
             strange += 1
+    for pair in pairs:
+        pair.value = "\n".join([pair.value, *pair.more]).strip()
     return pairs, used, strange
 
 

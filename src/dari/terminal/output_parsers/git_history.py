@@ -24,16 +24,20 @@ def read_commits(text: OutputText) -> Parsed | None:
 def _read_full(text: OutputText) -> Parsed | None:
     items: list[dict[str, Document]] = []
     used: set[int] = set()
-    is_graph = False
+    is_graph = is_diff = False
+    bodies: list[list[str]] = []
     for index, line in enumerate(text.lines):
         bare = line[_end_of_graph(line) :]
         match = _COMMIT.match(bare)
         if match:
             is_graph = is_graph or not line.startswith("commit")
             items.append({"commit": match[1], "refs": _refs(match[2]), "subject": "", "body": ""})
+            bodies.append([])
+            is_diff = False
             used.add(index)
             continue
-        if not items:
+        is_diff = is_diff or bare.startswith(("diff --git ", "diff --cc ", "diff --combined "))
+        if not items or is_diff:  # unchanged lines of a diff are indented as a message is
             continue
         item = items[-1]
         field = _FIELD.match(bare) if not item["subject"] else None
@@ -45,9 +49,9 @@ def _read_full(text: OutputText) -> Parsed | None:
             if not item["subject"]:
                 item["subject"] = text_line
             else:
-                item["body"] += text_line + "\n"
-    for item in items:
-        item["body"] = item["body"].strip("\n")
+                bodies[-1].append(text_line)
+    for item, body in zip(items, bodies, strict=True):
+        item["body"] = "\n".join(body).strip("\n")
     if not items or not any("author" in item for item in items):
         return None
     trust = 0.75 + 0.23 * share(used, text.lines)
