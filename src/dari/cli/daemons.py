@@ -12,20 +12,22 @@ USAGE = 1
 _PLAIN = {"--json", "--log", "--all"}
 
 
-def run_daemon_word(program: str, argv: list[str]) -> int:
+def run_daemon_word(program: str, argv: list[str], leading: list[str]) -> int:
+    """`leading` stands before the word `daemon`: options of every command."""
+    typed = [*leading, *argv]
     word = argv[1] if len(argv) > 1 else ""
     options = argv[2:]
     if "-h" in options or "--help" in options or word not in ("start", "stop", "status"):
-        return through_daemon(program, argv, starts=False)
+        return through_daemon(program, typed, starts=False)
     as_json = "--json" in options
     if word == "start":
-        return through_daemon(program, argv, stays=True)
+        return through_daemon(program, typed, stays=True)
     if word == "stop" and _PLAIN.issuperset(options):
         return _stop(as_json)
     if _runs():
-        return through_daemon(program, argv, starts=False)
+        return through_daemon(program, typed, starts=False)
     if not _PLAIN.issuperset(options) and word == "status":
-        return through_daemon(program, argv, starts=False)  # it reports a wrong word
+        return through_daemon(program, typed, starts=False)  # it reports a wrong word
     if as_json:
         write_line('{"running": false}', 1)
     elif word == "stop":

@@ -336,3 +336,18 @@ def test_completion_starts_no_daemon(home: Path) -> None:
     crewx("__complete", "--", "crewx", "")
     assert daemon_pid() is None
     assert not (home / "logs").exists()
+
+
+def test_an_option_before_the_command_is_no_reason_to_start_a_daemon_that_is_to_be_stopped(home: Path) -> None:
+    for words in (("--log",), ("--config", "crewx.yaml"), ("--config=x", "--log")):
+        done = crewx(*words, "daemon", "stop")
+        assert (done.returncode, done.stdout) == (0, b"No daemon runs.\n")
+        assert crewx(*words, "daemon", "status").returncode == 0
+        assert daemon_pid() is None
+
+
+def test_the_words_of_daemon_take_the_common_options_too(home: Path) -> None:
+    for words in (("start",), ("stop", "--server", "x"), ("status",)):
+        done = crewx("daemon", *words, "--log", "--no-daemon")
+        assert b"unknown option" not in done.stderr
+    assert crewx("daemon", "status", "--log", "--no-daemon").returncode == 0

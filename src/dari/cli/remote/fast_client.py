@@ -292,10 +292,11 @@ def _main(program: str, argv: list[str]) -> int:
     if os.environ.get("DARI_NO_DAEMON", "") not in ("", "0") or _says_no_daemon(argv):
         return _run_here(program, argv)
     try:
-        if argv[:1] == ["daemon"]:
+        at = _count_leading(argv)
+        if argv[at : at + 1] == ["daemon"]:
             from dari.cli.daemons import run_daemon_word
 
-            return run_daemon_word(program, argv)
+            return run_daemon_word(program, argv[at:], argv[:at])
         return through_daemon(program, argv, starts=not _is_help(argv))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -388,6 +389,14 @@ def _complain(program: str, message: str, hint: str) -> int:
     if hint:
         write_line(f"hint: {name_program(hint)}")
     return NETWORK
+
+
+def _count_leading(argv: list[str]) -> int:
+    """How many words stand before the command: options that every command takes."""
+    at = 0
+    while at < len(argv) and (argv[at] in ("--log", "--config") or argv[at].startswith("--config=")):
+        at += 2 if argv[at] == "--config" else 1
+    return at
 
 
 def _says_no_daemon(argv: list[str]) -> bool:

@@ -91,6 +91,10 @@ def add_daemon(parser: argparse.ArgumentParser) -> None:
     stop.add_argument("--json", action="store_true", help="print the result as JSON")
     status = words.add_parser("status", help="does it run, and what does it run?")
     status.add_argument("--json", action="store_true", help="print it as JSON")
+    for each in (start, stop, status):  # the common options, which `daemon` itself lists
+        for option in ("--log", "--no-daemon"):
+            each.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        each.add_argument("--config", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 async def run_daemon(arguments: argparse.Namespace, context: CommandContext) -> int:
