@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -64,6 +65,7 @@ class Spawner:
         self._starting: dict[int, asyncio.Future[int]] = {}
         self._kept: dict[int, SpawnedProcess] = {}
         self._former: list[subprocess.Popen[bytes]] = []  # spawners that ended or are about to
+        self._unwanted: set[asyncio.Task[None]] = set()
         self._number = 0
 
     async def __aenter__(self) -> Self:
@@ -122,7 +124,9 @@ class Spawner:
     async def end(self, kept: SpawnedProcess, *, hangup_s: float = HANGUP_S, term_s: float = TERM_S) -> None:
         """SIGHUP to every process of the pane, SIGTERM to those that are left, then SIGKILL; returns when none is."""
         line = self._line
-        if line is None:
+        if line is None or kept.ended.is_set():
+            # Its spawner told so, or was lost and had it ended: the number may be another process's by now.
+            self._kept.pop(kept.pid, None)
             return
         wish = {"end": kept.pid, "token": kept.token, "hangup_s": hangup_s, "term_s": term_s}
         async with self._lock:
@@ -136,6 +140,8 @@ class Spawner:
 
     async def close(self) -> None:
         """End every program, then the spawner."""
+        for ending in self._unwanted:
+            ending.cancel()
         line, self._line = self._line, None
         if line is not None:
             asyncio.get_running_loop().remove_reader(line)
@@ -191,8 +197,9 @@ class Spawner:
 
     def _understand(self, said: _Said) -> None:
         if said.started is not None:
-            self._kept[said.pid] = SpawnedProcess(said.pid, "")
-            self._settle(said.started, said.pid)
+            kept = self._kept[said.pid] = SpawnedProcess(said.pid, "")
+            if not self._settle(said.started, said.pid):
+                self._end_unwanted(kept)
         elif said.failed is not None:
             pid_future = self._starting.get(said.failed)
             if pid_future is not None and not pid_future.done():
@@ -202,10 +209,24 @@ class Spawner:
         elif said.ended is not None and (kept := self._kept.get(said.ended)) is not None:
             kept.ended.set()
 
-    def _settle(self, number: int, pid: int) -> None:
+    def _settle(self, number: int, pid: int) -> bool:
+        """False when nobody waits for it any more."""
         pid_future = self._starting.get(number)
-        if pid_future is not None and not pid_future.done():
-            pid_future.set_result(pid)
+        if pid_future is None or pid_future.done():
+            return False
+        pid_future.set_result(pid)
+        return True
+
+    def _end_unwanted(self, kept: SpawnedProcess) -> None:
+        """Its caller left, or was told that it was not started."""
+
+        async def end() -> None:
+            with suppress(DariError, OSError):
+                await self.end(kept)
+
+        ending = asyncio.get_running_loop().create_task(end())
+        self._unwanted.add(ending)
+        ending.add_done_callback(self._unwanted.discard)
 
     def _exit(self, pid: int, code: int) -> None:
         kept = self._kept.get(pid)

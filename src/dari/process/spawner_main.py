@@ -247,9 +247,8 @@ def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int, inheri
                 os.closerange(first, number)
                 first = number + 1
             os.closerange(first, 1024)
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
-                signal.signal(number, signal.SIG_DFL)
             signal.set_wakeup_fd(-1)
+            _restore_signals()
             os.chdir(cwd)
             os.execvpe(argv[0], argv, env)
         except OSError as error:
@@ -263,6 +262,16 @@ def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int, inheri
         os.waitpid(pid, 0)
         raise OSError(int(reported), os.strerror(int(reported)))
     return pid
+
+
+def _restore_signals() -> None:
+    """What we ignore is not for panes, nor is what the daemon's starter did (a script's `&`: SIGINT and SIGQUIT)."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            pass  # the C library keeps it to itself
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _brand() -> None:

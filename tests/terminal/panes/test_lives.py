@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pty
 import signal
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from dari.errors import Conflict, InvalidInput, NotFound
+from dari.errors import Conflict, InvalidInput, NotFound, Unavailable
+from dari.process import spawner
 from dari.process.reaper_main import state_of
 from dari.process.spawner import Spawner
 from dari.process.tag import children_of
@@ -23,6 +26,15 @@ from tests.support.panes import pane_in
 from tests.support.waiting import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@pytest.fixture
+def terminal() -> Iterator[int]:
+    """For programs without a pane."""
+    master, terminal = pty.openpty()
+    yield terminal
+    os.close(terminal)
+    os.close(master)
 
 
 def is_running(pid: int) -> bool:
@@ -208,6 +220,63 @@ async def test_a_killed_keeper_ends_its_panes_and_the_next_one_starts_anew(tmp_p
         again = await Pane.open(keepers, "2", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
         assert (await again.execute("echo alive")).output == "alive"
         await again.close(force=True)
+
+
+@linux
+async def test_a_program_of_a_killed_keeper_is_not_looked_for_by_its_number_again(
+    terminal: int, tmp_path: Path
+) -> None:
+    """Its number may be another program's by then, with all that runs in the session of that."""
+    async with Spawner() as keepers:
+        lost = await keepers.start(["sleep", "600"], env=dict(os.environ), cwd="/", terminal=terminal)
+        assert keepers.pid is not None
+        os.kill(keepers.pid, signal.SIGKILL)
+        await lost.ended.wait()
+        again = await Pane.open(keepers, "2", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
+        stranger = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)
+        lost.pid = stranger.pid
+        await keepers.end(lost)
+        await again.close(force=True)  # by now the keeper has done what it was told
+        assert is_running(stranger.pid)
+        stranger.kill()
+        await stranger.wait()
+
+
+@linux
+async def test_a_program_that_starts_when_nobody_waits_for_it_any_more_is_ended(
+    terminal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Spawner() as keepers:
+        first = await Pane.open(keepers, "1", command=["sleep", "600"], cwd=str(tmp_path))
+        assert keepers.pid is not None
+        before = children_of(keepers.pid)
+        os.kill(keepers.pid, signal.SIGSTOP)
+        monkeypatch.setattr(spawner, "START_S", 0.05)
+        with pytest.raises(Unavailable):
+            await keepers.start(["sleep", "600"], env=dict(os.environ), cwd="/", terminal=terminal)
+        monkeypatch.undo()
+        os.kill(keepers.pid, signal.SIGCONT)
+        later = await Pane.open(keepers, "2", command=["true"], cwd=str(tmp_path))
+        await later.close(force=True)  # by now the keeper has started what it was told before
+        await until(lambda: children_of(keepers.pid or 0) == before)
+        assert first.is_alive
+        await first.close(force=True)
+
+
+@linux
+async def test_a_program_in_a_pane_ignores_and_blocks_no_signal_that_our_starter_did(tmp_path: Path) -> None:
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGQUIT, signal.SIGTTOU)}
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    try:
+        async with pane_in(tmp_path, command=["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"]) as pane:
+            await pane.exited()
+        told = dict(line.split(":") for line in pane.engine.text(0, 5).split("\n") if ":" in line)
+        # Bits 31 and 32 are the C library's own.
+        assert {name: int(bits, 16) & ~(3 << 31) for name, bits in told.items()} == {"SigBlk": 0, "SigIgn": 0}
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @linux
