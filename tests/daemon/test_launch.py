@@ -264,6 +264,23 @@ def test_a_daemon_is_told_nothing_it_does_not_need(files: DaemonPaths, monkeypat
     assert set(environment) == set(bare_environment(os.environ)) | ({"LC_CTYPE"} & set(environment))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_daemon_neither_ignores_nor_blocks_the_signals_that_its_starter_does(files: DaemonPaths) -> None:
+    """A hub that ignores SIGCHLD would take every program of ours for one that ended with 0."""
+    numbers = (signal.SIGQUIT, signal.SIGCHLD)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        pid = start(files, sys.executable, "-P", *COMMAND[1:], str(files.run_dir))
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    status = dict(line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    assert not int(status["SigIgn"], 16) & sum(1 << number - 1 for number in numbers)
+    assert not int(status["SigBlk"], 16)
+
+
 def test_the_environment_is_an_allow_list() -> None:
     kept = dict.fromkeys(
         ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_RUNTIME_DIR", "DARI_HOME"), "x"

@@ -221,7 +221,7 @@ def make_private_dir(folder: str) -> None:
 def _spawn(command: Sequence[str], log: int) -> int:
     # `posix_spawn` sets neither folder nor umask and closes nothing; a `python_command` does that itself.
     if tuple(command[:2]) == (sys.executable, "-P"):
-        from _signal import SIGINT, SIGPIPE  # type: ignore[import-not-found]
+        from _signal import SIGKILL, SIGSTOP, valid_signals  # type: ignore[import-not-found]
 
         actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
         actions += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]  # type: ignore[list-item]
@@ -232,7 +232,10 @@ def _spawn(command: Sequence[str], log: int) -> int:
                 bare_environment(os.environ),
                 file_actions=actions,
                 setsid=True,
-                setsigdef=[SIGINT, SIGPIPE],
+                # A script's `&` ignores SIGINT and SIGQUIT for us and all that we start; `trap '' CHLD` hides how
+                # programs ended.
+                setsigdef=valid_signals() - {SIGKILL, SIGSTOP},
+                setsigmask=(),
             )
         except NotImplementedError:  # a system without POSIX_SPAWN_SETSID
             pass
