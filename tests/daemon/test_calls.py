@@ -310,9 +310,10 @@ async def test_a_caller_whose_process_has_ended_is_not_taken_for_the_hub(ended: 
     Path(hub.lock_text).parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(hub.lock_text)
     assert not has_hub or lock.try_acquire()
-    paths = DaemonPaths("demo", run_dir)
-    async with DaemonServer(paths, [Method("demo.look", "read", look)], peer_credentials=credentials):
-        async with session(run_dir) as connection:
-            await connection.ask({**PING, "method": "demo.look", "for": "mcp@work-laptop:Cursor"})
+    daemon = DaemonServer(
+        DaemonPaths("demo", run_dir), [Method("demo.look", "read", look)], peer_credentials=credentials
+    )
+    async with daemon, session(run_dir) as connection:
+        await connection.ask({**PING, "method": "demo.look", "for": "mcp@work-laptop:Cursor"})
     lock.release()
     assert [each.acts_for for each in seen if each] == [""]

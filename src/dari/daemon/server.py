@@ -161,7 +161,7 @@ class ServerConnection:
             pass  # the line stays in the buffer; the next read meets it again
         except OSError:
             return
-        while not is_hung_up(self._sock):
+        while not is_hung_up(self._sock):  # noqa: ASYNC110 (no event tells it)
             await asyncio.sleep(HANG_UP_LOOK_S)
 
     def _ahead_bytes(self) -> int:

@@ -182,7 +182,7 @@ class DaemonSession:
 
 
 def _is_hub(peer: PeerCredentials) -> bool:
-    """Whether the hub itself connected. Without a hub no pid is its own, and a caller that has ended has none either."""
+    """Whether the hub itself connected: neither without a hub, nor where the caller that connected has ended."""
     if peer.pid is None or peer.pid != hub_pid():
         return False
     found = read_process(peer.pid)  # another process may have had this pid when it connected
