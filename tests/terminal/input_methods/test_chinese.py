@@ -93,3 +93,21 @@ def test_no_keys_break_the_composer(keys: list[str]) -> None:
         assert step.preedit == composer.preedit
     composer.finish()
     assert composer.preedit == ""
+
+
+def test_a_long_text_without_a_choice_is_chosen_syllable_by_syllable() -> None:
+    """Each key divides all open letters again: a page of them would take hours."""
+    composer = PinyinComposer(lambda syllables: ["".join(f"[{each}]" for each in syllables)])
+    committed, longest = "", 0
+    for letter in "nihaoma" * 2000:
+        committed += composer.feed(letter).commit
+        longest = max(longest, len(composer.preedit))
+    committed += composer.finish().commit
+    assert committed == "[ni][hao][ma]" * 2000
+    assert longest < 200
+
+
+def test_letters_that_are_no_syllables_are_typed_as_they_are() -> None:
+    composer = PinyinComposer(lambda syllables: ["".join(syllables)])
+    committed = "".join(composer.feed("v").commit for _ in range(500)) + composer.finish().commit
+    assert committed == "v" * 500

@@ -77,3 +77,8 @@ def test_any_korean_text_arrives_in_nfc(text: str) -> None:
 def test_any_keys_give_a_plan_without_preedit(keys: str, language: str) -> None:
     plan = type_with_ime(keys, language, "keys")  # type: ignore[arg-type]
     assert plan.preedits == () and all(write for write in plan.writes if isinstance(write, str))
+
+
+def test_preedits_of_a_page_are_refused() -> None:
+    with pytest.raises(InvalidInput):
+        type_with_ime("a" * 20_000, "japanese", "keys", shows_preedit=True)

@@ -78,6 +78,8 @@ def _rank(syllables: list[str]) -> tuple[int, list[int]]:
 Convert = Callable[[tuple[str, ...]], list[str]]
 
 _MOST_CANDIDATES = 9
+MAX_OPEN_LETTERS = 64
+"""When so many are typed without a choice, all but the last syllable is chosen."""
 _SIGNS = {",": "，", ".": "。", "?": "？", "!": "！", ":": "：", ";": "；", "\\": "、", "(": "（", ")": "）"}
 
 
@@ -101,8 +103,9 @@ class PinyinComposer:
 
     def feed(self, key: str) -> CompositionStep:
         if len(key) == 1 and key.isascii() and (key.isalpha() or (key == "'" and self._letters)):
+            commit = self._choose_most() if len(self._letters) >= MAX_OPEN_LETTERS else ""
             self._letters += key.lower()
-            return CompositionStep("", self.preedit)
+            return CompositionStep(commit, self.preedit)
         if self._letters and (key == "space" or (len(key) == 1 and key in "123456789")):
             return self._choose(0 if key == "space" else int(key) - 1)
         if self._letters and key == "enter":
@@ -124,6 +127,16 @@ class PinyinComposer:
 
     def finish(self) -> CompositionStep:
         return self._choose(0) if self._letters else CompositionStep()
+
+    def _choose_most(self) -> str:
+        """The likeliest characters for all but the last syllable, which the next letter may still change."""
+        syllables, rest = split_syllables(self._letters)
+        if len(syllables) < 2:  # no text of that language
+            commit, self._letters = self._letters, ""
+            return commit
+        found = self._convert(syllables[:-1])
+        self._letters = syllables[-1] + rest
+        return found[0] if found else "".join(syllables[:-1])
 
     def _choose(self, index: int) -> CompositionStep:
         found = self.candidates

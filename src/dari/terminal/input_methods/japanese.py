@@ -51,6 +51,7 @@ KANA: dict[str, str] = {
 }
 _PREFIXES = frozenset(letters[:end] for letters in KANA for end in range(1, len(letters)))
 _VOWELS = frozenset("aiueo")
+_TO_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 
 
 def join_letter(pending: str, letter: str) -> tuple[str, str]:
@@ -87,7 +88,7 @@ def end_letters(pending: str) -> str:
 
 def to_katakana(hiragana: str) -> str:
     """Every hiragana as katakana; other characters stay."""
-    return "".join(chr(ord(char) + 0x60) if "ぁ" <= char <= "ゖ" else char for char in hiragana)
+    return hiragana.translate(_TO_KATAKANA)
 
 
 Script = Literal["hiragana", "katakana", "kanji"]

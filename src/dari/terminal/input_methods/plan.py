@@ -17,6 +17,8 @@ from dari.terminal.input_methods.japanese import KanaComposer, Script
 Language = Literal["korean", "japanese", "chinese"]
 Mode = Literal["auto", "keys", "text"]
 MAX_TYPED_CHARS = 100_000
+MAX_PREEDIT_CHARS = 1 << 20
+"""Of all preedits together: each key shows the whole phrase again."""
 
 _NAMED = re.compile(r"<([A-Za-z][A-Za-z0-9+-]*)>")
 _NAMES = {
@@ -84,6 +86,7 @@ class _Typing:
         self._shows_preedit = shows_preedit
         self.writes: list[str | Key] = []
         self._preedits: list[str] = []
+        self._preedit_chars = 0
         self._count = 0
 
     def run(self, keys: list[str | Key]) -> InputPlan:
@@ -102,6 +105,12 @@ class _Typing:
             self._take(self._composer.feed(key), _PLAIN.get(key, Key("escape") if key == "escape" else key))
         if self._shows_preedit:
             self._preedits.append(self._composer.preedit)
+            self._preedit_chars += len(self._preedits[-1])
+            if self._preedit_chars > MAX_PREEDIT_CHARS:
+                raise InvalidInput(
+                    f"the preedits have more than {MAX_PREEDIT_CHARS} characters",
+                    "type less at once, or leave them out",
+                )
 
     def flush(self) -> None:
         self._take(self._composer.finish(), "")
