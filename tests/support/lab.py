@@ -184,7 +184,7 @@ def serve() -> None:
         elif method == "resources/read":
             contents = [{"uri": message["params"]["uri"], "text": "contents", "odd": True}]
             send({"jsonrpc": "2.0", "id": request_id, "result": {"contents": contents, "more": 1}})
-        elif method == "resources/subscribe":
+        elif method == "resources/subscribe" and message["params"]["uri"] != "lab://refused":
             send({"jsonrpc": "2.0", "id": request_id, "result": {}})
             updated = {"uri": message["params"]["uri"]}
             send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": updated})

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from dari.bridge.upstream import subscriptions
 from dari.bridge.upstream.caller import Caller
 from dari.errors import TimedOut, Unavailable
-from tests.support.bridge import ME, Place, lab, text_of
+from tests.support.bridge import LAB, ME, Place, lab, text_of
 from tests.support.waiting import turn_until, until
 
 pytestmark = pytest.mark.local_mcp
@@ -258,3 +259,46 @@ async def test_a_call_after_the_end_of_its_server_leaves_no_process_behind(tmp_p
         assert first != second
         await until(lambda: not Path(f"/proc/{first}").exists() and not Path(f"/proc/{second}").exists())
         assert server.status().sessions == 0
+
+
+async def test_a_call_that_is_given_up_while_its_own_process_starts_leaves_none(tmp_path: Path) -> None:
+    """The second start hangs: the process writes its number and says nothing."""
+    gate, pids = tmp_path / "gate", tmp_path / "pids"
+    source = (
+        f"import os, runpy, sys\nif os.path.exists({str(gate)!r}):\n"
+        f"    open({str(pids)!r}, 'a').write(f'{{os.getpid()}} ')\n    sys.stdin.read()\n"
+        f"runpy.run_path({str(LAB)!r}, run_name='__main__')"
+    )
+    place = Place(tmp_path, lab(tmp_path, args=["-c", source], isolation="per-call", initTimeoutMs=60_000))
+    async with place.upstream() as server:
+        await server.tools()
+        gate.touch()
+        call = asyncio.create_task(server.call_tool("greet", b"{}", ME))
+        await until(lambda: pids.exists() and pids.read_text().endswith(" "))
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        pid = pids.read_text().split()[-1]
+        await until(lambda: not Path(f"/proc/{pid}").exists())
+        assert list(server._sessions) == []
+
+
+async def test_what_a_server_of_one_process_per_call_is_asked_beside_calls_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "RESUBSCRIBE_DELAY_S", 0.01)
+    place = Place(tmp_path, lab(tmp_path, isolation="per-call"))
+    updated: asyncio.Queue[str] = asyncio.Queue()
+    async with place.upstream() as server:
+        assert (await server.about()).name == "lab"
+        assert list(server._sessions) == []
+        server.resource_updates.subscribe(updated.put_nowait)
+        await server.subscribe("lab://one")
+        assert await updated.get() == "lab://one"
+        await server.unsubscribe("lab://one")
+        await server.subscribe("lab://refused")
+        begun = starts(place)
+        await until(lambda: starts(place) >= begun + 3)
+        assert len(list(server._sessions)) <= 1
+        await server.unsubscribe("lab://refused")
+        assert list(server._sessions) == []

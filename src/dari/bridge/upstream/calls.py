@@ -281,9 +281,11 @@ class UpstreamCalls:
     async def _acquired(self, supervised: UpstreamSupervisor, caller: Caller) -> UpstreamSession:
         try:
             return await supervised.acquire(Priority.CALL)
-        except (Unavailable, TimedOut) as error:
+        except BaseException as error:
             await self._sessions.finish(supervised)
-            raise NotSent(error.message, error.hint) if isinstance(error, Unavailable) else error from error
+            if isinstance(error, Unavailable):
+                raise NotSent(error.message, error.hint) from error
+            raise
 
     async def _reviewed(self, session: UpstreamSession) -> None:
         """Look at what this session lists before its first call; many calls wait for one look."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 
 from dari.bridge.children.downloads import MAX_DOWNLOAD_S, download_of
 from dari.bridge.children.start_queue import StartQueue, StartTurn
@@ -84,6 +85,16 @@ class UpstreamSessions:
         if isolation == "per-call" or self._is_closed or self.addresses is not None:
             return None
         return self._held.get((self._url, caller.session if isolation == "per-client" else ""))
+
+    @asynccontextmanager
+    async def lease(self, caller: Caller) -> AsyncIterator[UpstreamSession]:
+        """A session that is ready. One that was made only for this is ended with it."""
+        supervised = self.of(caller)
+        try:
+            async with supervised.lease() as session:
+                yield session
+        finally:
+            await self.finish(supervised)
 
     async def finish(self, supervised: UpstreamSupervisor) -> None:
         """The call is over: end what was only for it."""

@@ -14,6 +14,8 @@ from dari.errors import DariError
 from dari.log import format_event
 
 RESUBSCRIBE_DELAY_S = 2.0
+MAX_RESUBSCRIBE_DELAY_S = 60.0
+"""After many refusals in a row: a server may not know subscriptions at all."""
 FIRST_SUBSCRIBE_TIMEOUT_S = 5.0
 """How long a subscriber waits for the server to take note; after that it goes on behind its back."""
 _log = logging.getLogger("dari.bridge")
@@ -59,17 +61,20 @@ class Subscriptions:
 
     async def _follow(self, uri: str, tried: asyncio.Event) -> None:
         """As long as it is wanted. The server is not ended for idleness meanwhile."""
+        pause_s = RESUBSCRIBE_DELAY_S
         while True:
             try:
                 async with (
-                    self._sessions.of(SYSTEM_CALLER).lease() as session,
+                    self._sessions.lease(SYSTEM_CALLER) as session,
                     session.client.events(lists=(), uris=[uri], logs=False) as events,
                 ):
                     tried.set()
+                    pause_s = RESUBSCRIBE_DELAY_S
                     async for update in events:
                         if isinstance(update, ResourceUpdated):
                             self._on_update(update.uri)
             except DariError as error:
                 _log.info(format_event("bridge", "subscription", f"uri={uri} {error.message}"))
             tried.set()
-            await asyncio.sleep(RESUBSCRIBE_DELAY_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, MAX_RESUBSCRIBE_DELAY_S)

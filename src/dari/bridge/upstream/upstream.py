@@ -177,7 +177,7 @@ class Upstream:
     async def about(self) -> UpstreamInfo:
         """What the server says about itself; from memory where it is known."""
         if not self._lists.known.version:
-            async with self._sessions.of(SYSTEM_CALLER).lease():
+            async with self._sessions.lease(SYSTEM_CALLER):
                 pass
         return self._about()
 
