@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
-from dari.errors import Denied, Failed, Unavailable
+from dari.errors import Denied, Failed, TimedOut, Unavailable
 from dari.mcp.client import Client
 from dari.mcp.client.errors import ServerRefused, Unauthorized
 from dari.mcp.client.oauth import OAuth
+from dari.transport.client import http, http_connection, http_post
 from dari.transport.client.http import HttpChannel
 from dari.transport.client.legacy_sse import SseChannel
 from dari.transport.connect import connect
 from tests.mcp.client.test_oauth import CHALLENGE, Provider
 from tests.support.mcp_client import DISCOVERED, Peer, http_script
+from tests.support.waiting import until
 
 
 def text(value: str) -> dict[str, Any]:
@@ -212,3 +214,119 @@ async def test_the_old_stream_asks_for_a_token_too() -> None:
         assert provider.flows == 1
         with pytest.raises(Unauthorized):
             await Client(SseChannel(url), mode="handshake").open()
+
+
+@pytest.mark.parametrize("endless", [b"x-trailer: 1\r\n", b"x"], ids=["trailers", "one trailer"])
+async def test_trailers_without_end_are_cut_off(endless: bytes) -> None:
+    sent = 0
+
+    async def handler(peer: Peer) -> None:
+        nonlocal sent
+        while await peer.request():
+            if peer.initialized():
+                continue
+            if peer.body["params"]["name"] == "small":
+                peer.reply(text("ok"))
+                continue
+            peer.stream()
+            peer.writer.write(b"0\r\n")
+            part = endless * (65536 // len(endless))
+            while True:
+                peer.writer.write(part)
+                sent += len(part)
+                await peer.writer.drain()
+
+    async with http_script(handler) as url, connect(url, mode="handshake", timeout_s=20) as client:
+        with pytest.raises(Unavailable, match="too long"):
+            await client.call_tool("big")
+        assert (await client.call_tool("small")).text == "ok"
+    assert sent < 64 * 1024 * 1024
+
+
+async def test_an_answer_in_very_small_parts_is_whole_and_costs_about_its_size(monkeypatch: Any) -> None:
+    big, most = "x" * 5000, 0
+    keep = http_post.Post.data
+
+    def data(self: http_post.Post, part: bytes) -> None:
+        nonlocal most
+        keep(self, part)
+        most = max(most, len(self._parts))
+
+    monkeypatch.setattr(http_post.Post, "data", data)
+
+    async def handler(peer: Peer) -> None:
+        while await peer.request():
+            if peer.initialized():
+                continue
+            body = json.dumps({"jsonrpc": "2.0", "id": peer.body["id"], "result": text(big)}).encode()
+            head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+            peer.writer.write(head.encode())
+            for at in range(0, len(body), 2):
+                peer.chunk(body[at : at + 2])
+            peer.end()
+
+    async with http_script(handler) as url, connect(url, mode="handshake") as client:
+        assert (await client.call_tool("x")).text == big
+    assert most <= http_post.MAX_PARTS + 1
+
+
+async def test_a_server_that_asks_and_takes_no_answer_gets_a_bounded_number_of_connections(monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_connection, "MAX_CONNECTIONS", 4)
+    monkeypatch.setattr(http_connection, "MAX_URGENT_CONNECTIONS", 3)
+    monkeypatch.setattr(http, "MAX_UNTAKEN", 20)
+    connections: set[int] = set()
+    asked, untaken = asyncio.Event(), 0
+
+    async def handler(peer: Peer) -> None:
+        nonlocal untaken
+        connections.add(peer.number)
+        while await peer.request():
+            if peer.initialized():
+                continue
+            if peer.body.get("method") != "tools/call":
+                untaken += 1
+                await asked.wait()  # what we answer to a ping is not taken
+                peer.respond(202)
+                continue
+            peer.stream()
+            for number in range(500):
+                peer.chunk(b'data: {"jsonrpc":"2.0","id":"p%d","method":"ping"}\n\n' % number)
+            peer.chunk(peer.answer(text("ok")))
+            peer.end()
+
+    async with http_script(handler) as url, connect(url, mode="handshake") as client:
+        assert (await client.call_tool("x")).text == "ok"
+        await until(lambda: untaken >= 4)
+        assert len(connections) <= 7
+        asked.set()
+        assert (await client.call_tool("x")).text == "ok"
+    assert untaken <= 2 * 20
+
+
+async def test_a_call_that_is_given_up_while_it_waits_for_a_connection_leaves_no_task(monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_connection, "MAX_CONNECTIONS", 1)
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def handler(peer: Peer) -> None:
+        while await peer.request():
+            if peer.initialized():
+                continue
+            if "id" not in peer.body:
+                peer.respond(202)
+                continue
+            arrived.set()
+            await go.wait()
+            peer.reply(text("ok"))
+
+    async with http_script(handler) as url:
+        channel = HttpChannel(url)
+        async with Client(channel, mode="handshake") as client:
+            first = asyncio.ensure_future(client.call_tool("x"))
+            await arrived.wait()
+            before = len(channel._tasks)
+            for _ in range(3):
+                with pytest.raises(TimedOut):
+                    await client.call_tool("x", timeout_s=0.01)
+            await until(lambda: len(channel._tasks) == before)
+            go.set()
+            assert (await first).text == "ok"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
@@ -24,10 +25,13 @@ from dari.version import VERSION
 CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 300.0
 DELETE_TIMEOUT_S = 2.0
+MAX_UNTAKEN = 1024
+"""Notifications and answers on their way. A server that asks and asks and takes none of them gets no more."""
 FOLLOW_S = 0.5
 
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_log = logging.getLogger("dari.transport")
 _UNVERSIONED = ("", V2024_11, V2025_03)
 
 
@@ -101,6 +105,9 @@ class HttpChannel:
         post.start()
 
     def tell(self, message: bytes, headers: bytes = b"") -> None:
+        if len(self._telling) >= MAX_UNTAKEN:
+            _log.debug("transport=client event=not_delivered %d messages are not taken yet", MAX_UNTAKEN)
+            return
         post = Post(self, None, message, headers)
         self._telling.add(post)
         post.start()

@@ -89,11 +89,10 @@ class HttpConnection(asyncio.Protocol):
             self.abort()  # nobody asked: the connection cannot be trusted with another request
             return
         self._has_bytes = True
-        if not self._has_head:
-            if self._header_bytes > MAX_HEADER_BYTES:
-                self._break("the response's headers are too long")
-                return
-            self._header_bytes += len(data)
+        if self._header_bytes > MAX_HEADER_BYTES:
+            self._break("the response's headers are too long")
+            return
+        self._header_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -123,6 +122,8 @@ class HttpConnection(asyncio.Protocol):
     # Called by the parser.
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._has_head:
+            return  # a trailer: nothing in it is of use, and a response may have any number
         key, value = name.lower(), value.strip()
         self._headers[key] = self._headers[key] + b", " + value if key in self._headers else value
 
@@ -138,6 +139,7 @@ class HttpConnection(asyncio.Protocol):
             self._taker.head(status, headers)
 
     def on_body(self, part: bytes) -> None:
+        self._header_bytes = 0
         if self._taker is not None:
             self._taker.data(part)
 
@@ -164,7 +166,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _begin(self) -> None:
         self._headers = {}
-        self._header_bytes = 0
+        self._header_bytes = 0  # since the response, or the last part of its body, began
         self._has_bytes = False
         self._has_head = False
         self._ends_with_connection = False
@@ -186,6 +188,8 @@ def _keep_alive_s(headers: Headers) -> float:
 
 
 MAX_CONNECTIONS = 256
+MAX_URGENT_CONNECTIONS = 64
+"""Beyond those, for messages that a busy call may wait for."""
 MAX_IDLE_S = 60.0
 
 
@@ -221,12 +225,13 @@ class HttpPool:
         return None
 
     async def take(self, *, is_urgent: bool = False, is_fresh: bool = False) -> HttpConnection:
-        """A connection to send on. An urgent one ignores the limit: a busy call may wait for just that message."""
+        """A connection to send on. An urgent one has some beyond the limit: a busy call may wait for its message."""
         while True:
             connection = None if is_fresh else self.idle()
             if connection is not None:
                 return connection
-            if is_urgent or len(self._open) + self._dialling < MAX_CONNECTIONS:
+            most = MAX_CONNECTIONS + MAX_URGENT_CONNECTIONS if is_urgent else MAX_CONNECTIONS
+            if len(self._open) + self._dialling < most:
                 return await self._connect()
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.append(waiter)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 5
 MAX_ERROR_BYTES = 64 * 1024
+MAX_PARTS = 64
+"""Of an answer; the rest is one buffer: a million parts of two bytes would take twenty times their size."""
 NOTIFY_TIMEOUT_S = 30.0
 LINGER_S = 2.0
 _log = logging.getLogger("dari.transport")
@@ -44,8 +46,9 @@ class Post:
         self._headers = headers
         self._target = channel.address
         self._connection: HttpConnection | None = None
+        self._connecting: asyncio.Task[None] | None = None
         self._kind = _Kind.EMPTY
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | bytearray] = []
         self._size_bytes = 0
         self._redirects = 0
         # The session it belongs to, even if that is forgotten before a connection is free.
@@ -62,7 +65,7 @@ class Post:
         if connection is not None:
             self._send(connection)
         else:
-            self._channel.spawn(self._connect(is_fresh))
+            self._connecting = self._channel.spawn(self._connect(is_fresh))
 
     def abort(self) -> None:
         """Nobody wants the response; hanging up tells a server of the stateless era to stop."""
@@ -70,6 +73,8 @@ class Post:
             self._finish()
             if self._connection is not None:
                 self._connection.abort()
+            elif self._connecting is not None:
+                self._connecting.cancel()
 
     # What the connection hands in.
 
@@ -110,10 +115,18 @@ class Post:
                 limit = f"the answer has more than {self._channel.most_bytes} bytes"
                 self._give_up(Failed(limit, "ask for less at once"))
             else:
-                self._parts.append(part)
+                self._keep(part)
         elif self._kind is _Kind.REFUSAL and self._size_bytes < MAX_ERROR_BYTES:
             self._size_bytes += len(part)
+            self._keep(part)
+
+    def _keep(self, part: bytes) -> None:
+        if len(self._parts) < MAX_PARTS:
             self._parts.append(part)
+        elif len(self._parts) == MAX_PARTS:
+            self._parts.append(bytearray(part))
+        else:
+            self._parts[-1] += part
 
     def ended(self) -> None:
         self._connection = None
@@ -132,7 +145,7 @@ class Post:
         if self._kind is _Kind.JSON and self.request_id is not None and not begins_as_json(body):
             inbox.fail(self.request_id, not_mcp(self._target, self._status, self._response, b"".join(self._parts)))
         elif self._kind is _Kind.JSON and self._parts:
-            inbox.receive(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
+            inbox.receive(bytes(self._parts[0]) if len(self._parts) == 1 else b"".join(self._parts))
         if self.request_id is not None and inbox.is_waiting(self.request_id):
             missing = Failed(f"HTTP {self._status} came without the answer", "check that the URL is an MCP server's")
             inbox.fail(self.request_id, missing)
