@@ -123,7 +123,13 @@ async def test_a_redirect_within_the_origin_is_followed_with_method_and_body(sta
 
 @pytest.mark.parametrize(
     ("status", "location"),
-    [(307, "http://127.0.0.1:1/mcp?key=secret"), (308, "https://127.0.0.1/mcp"), (302, "/elsewhere"), (301, "/mcp/")],
+    [
+        (307, "http://127.0.0.1:1/mcp?key=secret"),
+        (308, "https://127.0.0.1/mcp"),
+        (302, "/elsewhere"),
+        (301, "/mcp/"),
+        (307, "http://["),
+    ],
 )
 async def test_any_other_redirect_is_named_and_not_followed(status: int, location: str) -> None:
     async def handler(peer: Peer) -> None:

@@ -44,7 +44,7 @@ class Address(Struct, frozen=True):
         """Where a redirect leads; None when that is another origin, which is not followed."""
         try:
             there = parse_address(urljoin(f"{self.scheme}://{self.host_header}{self.target}", location))
-        except InvalidInput:
+        except (InvalidInput, ValueError):  # `urljoin` refuses some itself, such as http://[
             return None
         is_same = (there.scheme, there.host, there.port) == (self.scheme, self.host, self.port)
         return replace(self, target=there.target) if is_same and not there.credentials else None
