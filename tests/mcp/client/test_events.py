@@ -11,8 +11,10 @@ from dari.core.events import ListChanged, ResourceUpdated
 from dari.errors import Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.events import Backlog, Event, LogMessage, Notification
+from dari.transport.connect import connect
 from tests.support.demo_server import demo_server
-from tests.support.mcp_client import DISCOVERED, ERAS, Json, ScriptedChannel, memory_client
+from tests.support.mcp_client import DISCOVERED, ERAS, Json, Peer, ScriptedChannel, http_script, memory_client
+from tests.support.waiting import until
 
 both_eras = pytest.mark.parametrize("mode", ERAS)
 
@@ -195,3 +197,36 @@ async def test_a_backlog_tells_a_waiting_change_once_and_drops_the_oldest() -> N
     assert await backlog.take() == ListChanged("tools")
     with pytest.raises(Unavailable):
         await backlog.take()
+
+
+async def test_a_server_that_ends_every_stream_at_once_is_asked_less_and_less_often(monkeypatch: Any) -> None:
+    monkeypatch.setattr("dari.mcp.client.subscription._FIRST_PAUSE_S", 0.02)
+    times_s: list[float] = []
+
+    def answer(channel: ScriptedChannel, message: Json) -> None:
+        times_s.append(asyncio.get_running_loop().time())
+        acknowledge(channel, message)
+        channel.reply(message, {"resultType": "complete"})
+
+    async with Client(listening(answer)) as client, client.events(lists=["tools"]):
+        await until(lambda: len(times_s) == 6)
+    assert times_s[5] - times_s[4] >= 0.02 * 16 * 0.5
+
+
+@pytest.mark.parametrize("refusal", ["a plain status", "a stream that ends"])
+async def test_a_server_that_refuses_to_be_listened_to_is_used_all_the_same(refusal: str) -> None:
+    async def handler(peer: Peer) -> None:
+        while await peer.request():
+            if peer.body["method"] == "server/discover":
+                peer.reply({**DISCOVERED, "capabilities": {"tools": {"listChanged": True}}})
+            elif peer.body["method"] == "tools/call":
+                peer.reply({"content": [{"type": "text", "text": "ok"}]})
+            elif refusal == "a plain status":
+                peer.respond(501, b"not here")
+            else:
+                peer.stream()
+                peer.end()
+
+    async with http_script(handler) as url, connect(url, on_event=lambda event: None) as client:
+        assert client.era == "stateless"
+        assert (await client.call_tool("x")).text == "ok"

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from dari.core.context import Level
 from dari.core.events import ListKind
-from dari.errors import DariError, TimedOut, Unavailable
+from dari.errors import DariError, Denied, Unavailable
 from dari.mcp.client.callbacks import Callbacks, OnElicit, OnRoots, OnSample
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.decode import decode_members, read
@@ -343,7 +343,9 @@ class Client:
         self._listening = EventListener(session, on_event, kinds=kinds, uris=())
         try:
             await self._listening.open(self._open_timeout_s)
-        except (RemoteError, TimedOut) as error:
+        except DariError as error:
+            if isinstance(error, Denied) or session.conversation.ended.done():
+                raise
             _log.warning("transport=client event=not_listening %s", error.message)
 
 

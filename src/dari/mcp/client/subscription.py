@@ -75,11 +75,11 @@ class EventListener:
 
     async def _listen(self) -> None:
         params = encode({"notifications": self._filter()})
-        pause_s = _FIRST_PAUSE_S
+        loop, pause_s = asyncio.get_running_loop(), _FIRST_PAUSE_S
         while True:
+            began_s = loop.time()
             try:
                 await self._session.send("subscriptions/listen", params, timeout_s=FOREVER, on_notice=self._noticed)
-                pause_s = _FIRST_PAUSE_S
             except DariError as error:
                 if not self._acknowledged.done():
                     self._acknowledged.set_exception(error)
@@ -88,6 +88,8 @@ class EventListener:
                     if self.on_end is not None:
                         self.on_end(error)
                     return
+            if loop.time() - began_s > _MAX_PAUSE_S:
+                pause_s = _FIRST_PAUSE_S  # a server that ends every stream at once is asked less and less often
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(pause_s * 2, _MAX_PAUSE_S)
 
