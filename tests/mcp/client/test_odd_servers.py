@@ -10,7 +10,7 @@ from msgspec import DecodeError, Raw
 from dari.core.content import TextContent
 from dari.errors import Failed, TimedOut
 from dari.mcp.client import Client, RemoteError
-from dari.mcp.client.callbacks import Elicitation, Elicited
+from dari.mcp.client.callbacks import MAX_REQUESTS, Elicitation, Elicited
 from dari.mcp.client.decode import decode_incoming
 from dari.mcp.client.results import CallResult, UnknownBlock
 from dari.rpc.codec import MAX_BATCH_MESSAGES, decode_any, decode_batch
@@ -229,3 +229,37 @@ async def test_a_list_that_the_server_does_not_offer_is_empty() -> None:
 
     async with Client(ScriptedChannel(handshake_script(script)), mode="handshake") as client:
         assert await client.list_prompts() == []
+
+
+async def test_questions_that_are_taken_back_at_once_take_no_place_of_others() -> None:
+    """Question and cancellation come in one read: the task of the question ends before its first step."""
+
+    async def on_elicit(question: Elicitation) -> Elicited:
+        return Elicited("decline")
+
+    def asked(number: int) -> bytes:
+        return b'{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"?"}}' % number
+
+    channel = ScriptedChannel(handshake_script(lambda _, message: None))
+    async with Client(channel, mode="handshake", on_elicit=on_elicit):
+        for number in range(MAX_REQUESTS):
+            taken_back = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}' % number
+            channel.send(asked(number) + b"\n" + taken_back)
+        for _ in range(5):  # tasks end a turn after they were cancelled
+            await asyncio.sleep(0)
+        channel.send(asked(0))
+        await until(lambda: "id" in channel.sent[-1] and "method" not in channel.sent[-1])
+    assert channel.sent[-1]["result"] == {"action": "decline"}
+
+
+async def test_a_server_that_takes_back_a_question_of_its_own_ends_no_call_of_the_same_number() -> None:
+    """Both sides count from one. The answer to its question may cross the cancellation."""
+
+    def script(channel: ScriptedChannel, message: Json) -> None:
+        if message.get("method") == "tools/call":
+            params = {"requestId": message["id"], "reason": "timed out"}
+            channel.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            channel.reply(message, {"content": [{"type": "text", "text": "done"}]})
+
+    async with Client(ScriptedChannel(handshake_script(script)), mode="handshake") as client:
+        assert (await client.call_tool("x")).text == "done"

@@ -172,7 +172,10 @@ class ServerRequests:
             self._send(error_message(question_id, INTERNAL_ERROR, "too many questions at once"))
         else:
             raw = params if isinstance(params, Raw) else Raw(b"{}")
-            self._tasks[question_id] = asyncio.get_running_loop().create_task(self._reply(question_id, method, raw))
+            task = asyncio.get_running_loop().create_task(self._reply(question_id, method, raw))
+            self._tasks[question_id] = task
+            # Here, not in the task: one that is cancelled before its first step runs nothing of itself.
+            task.add_done_callback(lambda _: self._forget(question_id, task))
 
     def cancel(self, question_id: Any) -> bool:
         """False when this question is not open."""
@@ -199,7 +202,11 @@ class ServerRequests:
         except Exception as error:
             message = error_message(question_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
         finally:
-            self._tasks.pop(question_id, None)
             if clocks is not None:
                 clocks.release()
+        self._tasks.pop(question_id, None)  # the server may use the id again as soon as it has the answer
         self._send(message)
+
+    def _forget(self, question_id: Any, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(question_id) is task:
+            del self._tasks[question_id]

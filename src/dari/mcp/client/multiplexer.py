@@ -218,8 +218,12 @@ class MessageMultiplexer:
     def _cancelled(self, params: Raw) -> None:
         members = decode_any(params)
         request_id = members.get("requestId") if isinstance(members, dict) else None
+        if not self.era.is_stateless:
+            # It takes back a question of its own, which may be answered by now; our ids have nothing to do with that.
+            self._questions.cancel(request_id)
+            return
         call = self._calls.waiting(request_id)
-        if not self._questions.cancel(request_id) and call is not None:
+        if call is not None:
             call.future.set_exception(Unavailable(f"the server cancelled {call.method}", "call again"))
 
     def _receive_odd(self, message: bytes) -> None:
