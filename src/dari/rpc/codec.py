@@ -172,7 +172,9 @@ def decode_sloppy(data: bytes) -> Any:
     if len(data) > MAX_MENDED_BYTES:
         return None
     try:
-        return json.loads(mend_surrogates(data), strict=False, parse_constant=lambda name: None)
+        # As text: from bytes, halves of pairs written as UTF-8 would become strings that nothing can encode.
+        text = mend_surrogates(data).decode("utf-8-sig", "replace")
+        return json.loads(text, strict=False, parse_constant=lambda name: None)
     except (ValueError, RecursionError):
         return None
 

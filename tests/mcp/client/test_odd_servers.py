@@ -86,6 +86,13 @@ async def test_numbers_that_json_does_not_have_are_null() -> None:
     assert result.structured_content == {"a": None, "b": None}
 
 
+async def test_text_and_numbers_that_break_json_are_read_together() -> None:
+    result = await called(
+        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":NaN,"b":"x\xed\xa0\x80y"}}}'
+    )
+    assert result.structured_content == {"a": None, "b": "x\ufffd\ufffd\ufffdy"}
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 async def test_a_value_on_a_line_of_its_own_stays_part_of_its_answer(end: bytes) -> None:
     """Over HTTP an answer may have many lines. Passed on as it is, one of them would be a message of ours."""
