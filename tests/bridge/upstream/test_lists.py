@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from dari.bridge.upstream.cache import CachedServer, ServerCache
 from dari.errors import Unavailable
-from tests.support.bridge import ME, Place, lab
+from tests.support.bridge import LAB, ME, Place, lab, text_of
 from tests.support.lab import DEFAULT
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.local_mcp
 
@@ -120,3 +121,22 @@ async def test_a_change_in_a_clients_own_session_is_seen_too(tmp_path: Path) -> 
         await changed.wait()
         known = server.known_tools()
         assert known is not None and "extra" in {tool.name for tool in known}
+
+
+async def test_a_server_that_announces_a_change_with_every_list_is_asked_less_and_less_often(tmp_path: Path) -> None:
+    source = (
+        f"import runpy\nlab = runpy.run_path({str(LAB)!r})\n"
+        "send = lab['send']\n"
+        "def changing(message):\n"
+        "    send(message)\n"
+        "    if 'tools' in message.get('result', {}):\n"
+        "        send({'jsonrpc': '2.0', 'method': 'notifications/tools/list_changed'})\n"
+        "lab['serve'].__globals__['send'] = changing\n"
+        "lab['serve']()\n"
+    )
+    place = Place(tmp_path, lab(tmp_path, args=["-c", source]))
+    async with place.upstream() as server:
+        await server.tools()
+        await until(lambda: "tools" in server._lists._pausing)
+        assert text_of(await server.call_tool("greet", b"{}", ME)) == "hello"
+        await server.tools(fresh=True)  # who wants it now does not wait for the pause

@@ -30,6 +30,12 @@ MAX_LIST_BYTES = 8 * 1024 * 1024
 MAX_ITEM_BYTES = 256 * 1024
 MAX_DEPTH = 100
 MAX_COMPLAINTS = 100
+QUICK_CHANGES = 10
+FIRST_PAUSE_S = 0.25
+MAX_PAUSE_S = 10.0
+QUIET_S = 30.0
+"""After ten changes of a list, each within this time after the last one, it is fetched less and less often: there are
+servers that announce a change whenever they are asked for the list."""
 
 _PINNED: dict[ListName, ItemKind] = {"tools": "tool", "prompts": "prompt", "resourceTemplates": "template"}
 _log = logging.getLogger("dari.bridge")
@@ -150,6 +156,9 @@ class UpstreamLists:
         self._exposure = ToolView(target.profile.tools, self._worker)
         self._fetching: dict[ListName, asyncio.Task[None]] = {}
         self._again: dict[ListName, Fetch] = {}
+        self._changes: dict[ListName, tuple[int, float]] = {}
+        """How many changes came one soon after the other, and when the last one did."""
+        self._pausing: dict[ListName, asyncio.TimerHandle] = {}
         self._is_closed = False
         self._reviewing = asyncio.Lock()
         self._prepared: dict[ListName, dict[int, PreparedItem]] = {}
@@ -193,12 +202,12 @@ class UpstreamLists:
 
     def changed(self, name: ListName, fetch: Fetch) -> None:
         """The server says so, in the session that `fetch` asks. An answer that is on its way may be older than that."""
-        if not self.has(name):
+        if not self.has(name) and name not in self._fetching:
             return
-        if name in self._fetching:
+        if name in self._fetching or name in self._pausing:
             self._again[name] = fetch
         else:
-            self._begin(name, fetch)
+            self._begin_again(name, fetch)
 
     def learned(self, **about: Any) -> None:
         """Remember fields of the reply to `initialize` or `server/discover`."""
@@ -278,6 +287,8 @@ class UpstreamLists:
 
     async def close(self) -> None:
         self._is_closed = True
+        for timer in self._pausing.values():
+            timer.cancel()
         tasks = list(self._fetching.values())
         for task in tasks:
             task.cancel()
@@ -295,7 +306,26 @@ class UpstreamLists:
 
     def _next(self, name: ListName) -> None:
         self._fetching.pop(name, None)
-        if (fetch := self._again.pop(name, None)) is not None and not self._is_closed:
+        if name not in self._pausing and (fetch := self._again.pop(name, None)) is not None and not self._is_closed:
+            self._begin_again(name, fetch)
+
+    def _begin_again(self, name: ListName, fetch: Fetch) -> None:
+        """The list has changed: fetch it now, or after a pause where that happens all the time."""
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
+        count, last_s = self._changes.get(name, (0, now_s))
+        count = count + 1 if now_s - last_s < QUIET_S else 1
+        self._changes[name] = count, now_s
+        if count <= QUICK_CHANGES:
+            self._begin(name, fetch)
+            return
+        self._again[name] = fetch
+        pause_s = min(FIRST_PAUSE_S * 2.0 ** min(count - QUICK_CHANGES - 1, 10), MAX_PAUSE_S)
+        self._pausing[name] = loop.call_later(pause_s, self._end_pause, name)
+
+    def _end_pause(self, name: ListName) -> None:
+        del self._pausing[name]
+        if name not in self._fetching and (fetch := self._again.pop(name, None)) is not None:
             self._begin(name, fetch)
 
     def _log_failure(self, task: asyncio.Task[None]) -> None:
