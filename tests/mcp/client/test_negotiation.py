@@ -197,3 +197,15 @@ async def test_ended_tells_why_a_server_went_away() -> None:
         assert not client.is_open
         with pytest.raises(Unavailable, match="it fell over"):
             await client.call_tool("x")
+
+
+@pytest.mark.parametrize("mode", ["handshake", "stateless"])
+async def test_a_server_that_says_too_much_about_itself_is_refused(mode: Any) -> None:
+    def script(channel: ScriptedChannel, message: Json) -> None:
+        answer = INITIALIZED if message.get("method") == "initialize" else DISCOVERED
+        channel.reply(message, {**answer, "instructions": "x" * 2_000_000})
+
+    channel = ScriptedChannel(script)
+    channel._most_bytes = 10_000_000
+    with pytest.raises(Failed, match="1,048,576 bytes"):
+        await Client(channel, mode=mode).open()

@@ -23,6 +23,8 @@ Mode = Literal["auto", "stateless", "handshake"]
 
 # A server of the old era may say nothing at all to a method it does not know. After this time, the first answer wins.
 PROBE_S = 3.0
+MAX_AGREEMENT_BYTES = 1024 * 1024
+"""Of what a server says about itself: it is kept, shown, and written to a file with every list."""
 
 
 class Agreement(Struct, frozen=True, kw_only=True):
@@ -105,6 +107,7 @@ class Negotiation:
         channel.agreed("", is_stateless=False)
         params = {"protocolVersion": version, "capabilities": self._capabilities, "clientInfo": self._info}
         raw = await conversation.ask("initialize", encode(params), timeout_s=FOREVER, era=HandshakeEnvelope())
+        _check_size(raw, "initialize")
         result = read(raw, _Initialized, "answer to initialize")
         if result.protocol_version not in HANDSHAKE:
             raise Failed(
@@ -191,6 +194,7 @@ class Negotiation:
         era = StatelessEnvelope(version, self._capabilities, self._info)
         headers = era.headers("server/discover", "")
         raw = await self._conversation.ask("server/discover", b"{}", headers=headers, timeout_s=FOREVER, era=era)
+        _check_size(raw, "server/discover")
         result = read(raw, _Discovered, "answer to server/discover")
         mutual = [known for known in STATELESS if known in result.supported_versions]
         if not mutual:
@@ -213,6 +217,13 @@ class Negotiation:
         self._conversation.era = StatelessEnvelope(agreement.version, self._capabilities, self._info)
         self._channel.agreed(agreement.version, is_stateless=True)
         return agreement
+
+
+def _check_size(raw: Raw, method: str) -> None:
+    size_bytes = len(bytes(raw))
+    if size_bytes > MAX_AGREEMENT_BYTES:
+        limit = f"the server's answer to {method} must have at most {MAX_AGREEMENT_BYTES:,} bytes"
+        raise Failed(f"{limit}, got {size_bytes:,}", "ask its author for shorter instructions")
 
 
 def _supported(error: RemoteError) -> list[Any]:
