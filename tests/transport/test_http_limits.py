@@ -288,3 +288,20 @@ async def test_a_standing_stream_is_not_idle() -> None:
             connection.tick(later(70))
         rig.server.registry.remove_tools("demo_echo")
         assert (await events.message())["method"] == "notifications/tools/list_changed"
+
+
+@pytest.mark.parametrize("endless", [b"x-trailer: 1\r\n", b"x"], ids=["trailers", "one trailer"])
+@pytest.mark.parametrize("start", [b"0\r\n", b"1;"], ids=["trailer", "extension"])
+async def test_what_follows_a_body_without_end_ends_the_connection(start: bytes, endless: bytes) -> None:
+    async with running() as rig:
+        wire = await rig.http()
+        wire.writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + start)
+        await turn_until(lambda: rig.connections)
+        connection = rig.connections[0]
+        sent = 0
+        while not connection.transport.is_closing() and sent < 10_000_000:
+            wire.writer.write(endless * (10_000 // len(endless)))
+            sent += 10_000
+            await asyncio.sleep(0)
+        assert connection.transport.is_closing()
+        assert len(connection.headers) < 10

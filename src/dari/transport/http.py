@@ -46,6 +46,8 @@ class McpProtocol(HttpToolsProtocol):
         self._head_most_bytes = 0
         self._head_least_bytes = 0
         self._chunk_bytes = 0
+        self._bare_bytes = 0
+        """Behind the head, since the last part of a body: extensions of chunks, or trailers."""
         self._is_lingering = False
         self._is_deaf = False
         self._is_offered_upgrade = False
@@ -86,6 +88,10 @@ class McpProtocol(HttpToolsProtocol):
             self._head_is_new = False
             if self._head_least_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse_head()
+        elif self._phase:
+            self._bare_bytes += len(data)
+            if self._bare_bytes > MAX_HEAD_BYTES:
+                self.transport.close()
 
     def _pause(self) -> None:
         if not self.transport.is_closing():
@@ -99,11 +105,13 @@ class McpProtocol(HttpToolsProtocol):
         self.url = b""
         self.headers = []
         self._in_head = self._head_is_new = True
-        self._head_most_bytes = self._head_least_bytes = 0
+        self._head_most_bytes = self._head_least_bytes = self._bare_bytes = 0
         self._since_s = self.loop.time()
         self._phase = HEAD_TIMEOUT_S
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # a trailer: nothing in it is of use, and a body may have any number
         # RFC 9110 §5.5: white space around a value is not part of it; llhttp leaves what trails.
         self.headers.append((name.lower(), value.strip(b" \t")))
 
@@ -148,6 +156,7 @@ class McpProtocol(HttpToolsProtocol):
             self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
+        self._bare_bytes = 0
         request = self.cycle
         if not isinstance(request, HttpRequest):
             super().on_body(body)
