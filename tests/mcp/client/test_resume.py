@@ -15,6 +15,7 @@ from dari.mcp.client.client import Client
 from dari.mcp.client.events import LogMessage
 from dari.transport.client import get_stream
 from dari.transport.client.http import HttpChannel
+from dari.transport.client.sse import EventReader
 from dari.transport.connect import connect
 from tests.support.mcp_client import DISCOVERED, INITIALIZED, Json, Peer, http_script, say_yes
 from tests.support.waiting import until
@@ -359,3 +360,9 @@ async def test_a_stateless_call_ends_on_the_server_when_its_caller_leaves() -> N
         task.cancel()
         await hung_up.wait()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_server_cannot_ask_to_be_connected_to_without_a_pause() -> None:
+    reader = EventReader(lambda message: None, 1000)
+    reader.feed(b"retry: 0\n\n")
+    assert get_stream._pause_s(reader, 0) >= 0.1

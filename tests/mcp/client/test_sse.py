@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dari.transport.client.sse import EventReader, EventTooLong
+from dari.transport.client.sse import MAX_LINES, EventReader, EventTooLong
 
 
 def read(*chunks: bytes, most_bytes: int = 1000) -> tuple[list[bytes], EventReader]:
@@ -35,8 +35,10 @@ def test_an_event_that_is_cut_off_is_not_dispatched() -> None:
     assert read(b"data: half\n")[0] == []
 
 
-def test_a_byte_order_mark_is_skipped() -> None:
-    assert read(b"\xef\xbb\xbfdata: x\n\n")[0] == [b"x"]
+@pytest.mark.parametrize("cut", range(4))
+def test_a_byte_order_mark_is_skipped(cut: int) -> None:
+    stream = b"\xef\xbb\xbfdata: x\n\n"
+    assert read(stream[:cut], stream[cut:])[0] == [b"x"]
 
 
 def test_an_id_with_a_nul_and_a_retry_that_is_no_number_are_ignored() -> None:
@@ -53,3 +55,15 @@ def test_an_event_above_the_limit_raises() -> None:
 
 def test_comments_may_go_on_for_ever() -> None:
     assert read(*[b": still here\n\n"] * 1000, b"data: x\n\n")[0] == [b"x"]
+
+
+def test_lines_without_data_count_towards_the_limit() -> None:
+    with pytest.raises(EventTooLong):
+        read(*[b"data:\n"] * 1002)
+
+
+def test_an_event_of_many_lines_is_whole_and_costs_about_its_size() -> None:
+    messages, reader = read(*[b"data: %d\n" % number for number in range(1000)], most_bytes=10_000)
+    assert len(reader._data) == MAX_LINES
+    reader.feed(b"\ndata: next\n\n")
+    assert messages == [b"\n".join(b"%d" % number for number in range(1000)), b"next"]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dari.transport.client.http import HttpChannel
 
 RETRY_MS = 1000
+MIN_RETRY_MS = 100
+"""Of what a server may ask for: with `retry: 0` it would have us connect without a pause."""
 MAX_RETRY_MS = 60_000
 MAX_ATTEMPTS = 5
 MAX_PAUSE_S = 30.0
@@ -162,7 +164,8 @@ async def keep_open(channel: HttpChannel, on_open: Callable[[], None]) -> None:
 
 def _pause_s(reader: EventReader, failures: int) -> float:
     """What the server asked for, or a second; longer after every failure."""
-    asked_s = min(RETRY_MS if reader.retry_ms is None else reader.retry_ms, MAX_RETRY_MS) / 1000
+    asked_ms = RETRY_MS if reader.retry_ms is None else max(reader.retry_ms, MIN_RETRY_MS)
+    asked_s = min(asked_ms, MAX_RETRY_MS) / 1000
     if failures == 0:
         return asked_s
     return min(max(asked_s, 0.1) * float(2 ** min(failures, 10)), MAX_PAUSE_S) * random.uniform(1.0, 1.25)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 _BOM = b"\xef\xbb\xbf"
+MAX_LINES = 64
+"""Of one event; the rest is one buffer: a million lines of two bytes would take twenty times their size."""
 
 
 class EventTooLong(Exception):
@@ -32,15 +34,13 @@ class EventReader:
         self._most_bytes = most_bytes
         self._line = bytearray()
         self._data: list[bytes] = []
+        self._more = bytearray()
         self._data_bytes = 0
         self._type = b""
         self._skip_newline = False
         self._is_first = True
 
     def feed(self, chunk: bytes) -> None:
-        if self._is_first:
-            self._is_first = False
-            chunk = chunk.removeprefix(_BOM)
         if self._skip_newline:
             self._skip_newline = False
             chunk = chunk.removeprefix(b"\n")
@@ -62,14 +62,20 @@ class EventReader:
             raise EventTooLong(f"an event has more than {self._most_bytes} bytes")
 
     def _take(self, line: bytes) -> None:
+        if self._is_first:
+            self._is_first = False
+            line = line.removeprefix(_BOM)
         if not line:
             self._dispatch()
             return
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
-            self._data.append(value)
-            self._data_bytes += len(value)
+            if len(self._data) < MAX_LINES:
+                self._data.append(value)
+            else:
+                self._more += b"\n" + value
+            self._data_bytes += len(value) + 1
         elif name == b"event":
             self._type = value
         elif name == b"id":
@@ -81,6 +87,9 @@ class EventReader:
 
     def _dispatch(self) -> None:
         message, kind = b"\n".join(self._data), self._type
+        if self._more:
+            message += self._more
+            self._more = bytearray()
         self._data, self._data_bytes, self._type = [], 0, b""
         if message and kind in (b"", b"message"):
             self._on_message(message)
