@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from dari.bridge.upstream import calls
 from dari.bridge.upstream.caller import Caller
 from dari.core.audit.query import query
 from dari.core.context import LoggingMessage, Progress
 from dari.errors import Denied, InvalidInput, NotFound, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError
-from tests.support.bridge import ME, Place, lab, text_of
+from tests.support.bridge import LAB, ME, Place, lab, text_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.local_mcp
@@ -188,3 +189,15 @@ async def test_a_subscription_tells_of_updates(tmp_path: Path) -> None:
         await server.subscribe("lab://one")
         assert await updated.get() == "lab://one"
         await server.unsubscribe("lab://one")
+
+
+async def test_a_server_that_does_not_answer_for_its_log_level_answers_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "SET_LEVEL_S", 0.05)
+    source = f"import runpy, sys\nlab = runpy.run_path({str(LAB)!r})\nsend = lab['send']\n"
+    source += "lab['serve'].__globals__['send'] = lambda one: None if 'error' in one else send(one)\nlab['serve']()"
+    place = Place(tmp_path, lab(tmp_path, args=["-c", source], timeoutMs=20_000))
+    async with place.upstream() as server:
+        caller = Caller("tester", on_log=lambda record: None, log_level="info")
+        assert text_of(await server.call_tool("greet", b"{}", caller)) == "hello"

@@ -34,6 +34,7 @@ from dari.rpc.codec import UNREADABLE, decode_any, encode
 from dari.text.invisible import may_contain_hidden
 from dari.text.sanitize import sanitize_value_for_model
 
+SET_LEVEL_S = 5.0
 Review = Callable[[UpstreamSession], Awaitable[None]]
 
 
@@ -300,8 +301,9 @@ class UpstreamCalls:
         session.level = caller.log_level
         if "logging" in session.client.agreement.capabilities:
             try:
-                await session.client.set_level(caller.log_level)
-            except RemoteError:
+                async with asyncio.timeout(SET_LEVEL_S):
+                    await session.client.set_level(caller.log_level)
+            except (RemoteError, TimedOut, TimeoutError):
                 pass  # it only says that it can
 
     def _fitted(self, result: Raw, name: str, caller: Caller, *, cut: bool = True) -> Raw:
