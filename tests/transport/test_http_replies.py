@@ -176,6 +176,13 @@ async def test_a_batch_without_a_session_is_refused() -> None:
         assert reply.status == 400
 
 
+async def test_a_batch_of_a_session_that_is_gone_is_404() -> None:
+    async with running() as rig:
+        wire = await rig.session("2025-03-26")
+        assert (await wire.request("DELETE", "/mcp")).status == 204
+        assert (await wire.post(batch(PING))).status == 404
+
+
 async def test_a_batch_whose_tools_report_is_a_stream_that_ends_with_the_array() -> None:
     async with running() as rig:
         wire = await rig.session("2025-03-26")

@@ -247,9 +247,13 @@ class McpEndpoint:
 
     def _unreadable(self, request: HttpRequest, error: Exception) -> None:
         session_id = request.fields.get(b"mcp-session-id")
-        request.session = self._find_session(request, session_id) if session_id else None
+        is_stateless = request.fields.get(b"mcp-protocol-version") in _STATELESS
+        if session_id and not is_stateless:
+            request.session = self._session(request)
+            if request.session is None:
+                return
         request.status_for_errors = 400
-        if request.fields.get(b"mcp-protocol-version") in _STATELESS:
+        if is_stateless:
             request.headers = request.fields
         self.server.refuse(bytes(request.body), error, request)
 
