@@ -38,16 +38,22 @@ class Introductions:
         if result == self.find(method, version):
             return
         path = self._path(method, version)
+        made = f"{path}.{os.getpid()}"
         try:
             os.makedirs(self._folder, 0o700, exist_ok=True)
-            made = f"{path}.{os.getpid()}"
             descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                os.write(descriptor, result)
+                is_whole = os.write(descriptor, result) == len(result)  # a disk may take a part, and be full then
             finally:
                 os.close(descriptor)
-            os.rename(made, path)
-            self._forget_oldest()
+            if is_whole:
+                os.rename(made, path)
+                self._forget_oldest()
+                return
+        except OSError:
+            pass
+        try:
+            os.unlink(made)
         except OSError:
             pass
 
