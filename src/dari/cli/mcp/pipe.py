@@ -495,6 +495,10 @@ class Outgoing:
         self._at += count
         if self._at == len(self._data):
             self.clear()
+        elif self._at > MAX_WAITING_BYTES and self._at > len(self._data) // 2:
+            # A reader that is always a little behind would have us keep all that it ever read.
+            del self._data[: self._at]
+            self._at = 0
 
     def clear(self) -> None:
         self._data.clear()
