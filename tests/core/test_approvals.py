@@ -33,10 +33,17 @@ class Asker:
         who: str = "claude",
         session: str = "s1",
         pid: int = 0,
+        identity: str = "",
         **more: Any,
     ) -> Coroutine[Any, Any, Approval]:
         call = ProposedCall(
-            server="fs", tool="delete", arguments=arguments or {"path": "/a"}, who=who, session=session, asker_pid=pid
+            server="fs",
+            tool="delete",
+            arguments=arguments or {"path": "/a"},
+            who=who,
+            session=session,
+            asker_pid=pid,
+            identity=identity,
         )
         return self.approvals.ask(call, **more)
 
@@ -187,6 +194,16 @@ async def test_an_approval_for_a_session_is_good_only_in_the_process_that_asked(
     for pid in (0, 8):  # another process that gives the same name for its session
         with pytest.raises(NeedsApproval):
             await asker.ask({"path": "/other"}, pid=pid, wait_s=0)
+
+
+async def test_an_approval_for_a_session_is_not_for_another_program_behind_the_same_name() -> None:
+    asker = Asker()
+    task, question = await asker.asked(identity="program-1")
+    asker.approvals.approve(question.id, by="ann", for_session=True)
+    await task
+    assert (await asker.ask({"path": "/other"}, identity="program-1")).for_session
+    with pytest.raises(NeedsApproval):
+        await asker.ask({"path": "/other"}, identity="program-2", wait_s=0)
 
 
 async def test_a_session_ends_in_the_process_that_has_it_and_in_no_other() -> None:

@@ -59,6 +59,11 @@ class ProposedCall(Struct, frozen=True, kw_only=True):
     """The process that will run the call; 0 for our own. An approval is good in that process alone."""
 
     @property
+    def grant_key(self) -> tuple[str, str, str, int, str]:
+        """What an approval for the session is for."""
+        return (self.session, self.server, self.tool, self.asker_pid, self.identity)
+
+    @property
     def fingerprint(self) -> tuple[object, ...]:
         where = (self.server, self.identity, self.tool, self.asker_pid)
         return (self.session, self.who, *where, digest(self.arguments), self.message)
@@ -137,8 +142,9 @@ class ApprovalQueue:
         self._clock = clock or LoopClock()
         self._now = now
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._grants: OrderedDict[tuple[str, str, str, int], Approval] = OrderedDict()
-        """By session, server, tool and the process that asked: a session's name is what its process says it is."""
+        self._grants: OrderedDict[tuple[str, str, str, int, str], Approval] = OrderedDict()
+        """By session, server, tool, the process that asked (a session's name is what that says it is), and what runs
+        behind the server's name."""
         self._answered: OrderedDict[str, Approval] = OrderedDict()
         self._listeners: dict[object, Listener] = {}
 
@@ -164,9 +170,9 @@ class ApprovalQueue:
             raise NotFound(f"no approval has the id {approval_id[:40]!r}", "see what waits: dari approvals list")
         return found
 
-    def is_granted(self, session: str, server: str, tool: str, asker_pid: int = 0) -> bool:
+    def is_granted(self, session: str, server: str, tool: str, asker_pid: int = 0, identity: str = "") -> bool:
         """Whether a person approved this tool for the whole session."""
-        return (session, server, tool, asker_pid) in self._grants
+        return (session, server, tool, asker_pid, identity) in self._grants
 
     async def ask(
         self,
@@ -178,8 +184,7 @@ class ApprovalQueue:
     ) -> Approval:
         """Return when a person approved this call; raise `Denied`, `TimedOut` or `NeedsApproval`. An answer is used up
         by the call that takes it."""
-        grant = (call.session, call.server, call.tool, call.asker_pid)
-        granted = self._grants.get(grant) if call.session else None
+        granted = self._grants.get(call.grant_key) if call.session else None
         if granted is not None:
             return granted
         entry = self._left_behind(call)
@@ -205,7 +210,7 @@ class ApprovalQueue:
         if for_session and answered.session:
             while len(self._grants) >= MAX_GRANTS:
                 self._grants.popitem(last=False)
-            self._grants[answered.session, answered.server, answered.tool, entry.call.asker_pid] = answered
+            self._grants[entry.call.grant_key] = answered
         return answered
 
     def deny(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
