@@ -88,12 +88,30 @@ def test_a_process_below_the_terminals_daemon_is_refused(judge: Judge) -> None:
     assert "in a pane" in judge(["bash", "-c", "exec -a cruxd sh -c 'sh -c \"echo \\$\\$; read line\"; :'"])
 
 
+def test_a_process_below_the_hub_is_refused_by_other_daemons_too(judge: Judge) -> None:
+    """Also one that was quicker than its brand and cleared its environment."""
+    hub = textwrap.dedent(
+        """
+        import os, subprocess
+        from dari.daemon.agent_hosts import hub_lock
+        from dari.daemon.lock import FileLock
+        os.makedirs(os.path.dirname(hub_lock()), 0o700, exist_ok=True)
+        assert FileLock(hub_lock()).try_acquire()
+        subprocess.run(["env", "-i", "sh", "-c", "(echo $$; read line); :"])
+        """
+    )
+    assert "by a server of the hub" in judge([sys.executable, "-c", hub])
+
+
 def test_the_host_of_a_live_mcp_server_and_all_below_it_are_refused(judge: Judge) -> None:
     """A host that starts the server through a shell, and a shell of its own beside it."""
     host = textwrap.dedent(
         """
         import subprocess
-        server = subprocess.Popen(["bash", "-c", "(exec -a crux-mcp-bridge cat); :"], stdin=subprocess.PIPE)
+        pipe = subprocess.PIPE
+        server = subprocess.Popen(["bash", "-c", "(exec -a crux-mcp-bridge cat); :"], stdin=pipe, stdout=pipe, bufsize=0)
+        server.stdin.write(b"up\\n")
+        server.stdout.readline()  # past its exec
         subprocess.run(["sh", "-c", "echo $$; read line"])
         server.communicate()
         """

@@ -116,9 +116,13 @@ def _host_of(server: Process, find: Callable[[int], Process | None]) -> Process 
     return host if host is not None and host.pid > 1 and host.program not in _MANAGERS else None
 
 
+def hub_lock() -> str:
+    return DaemonPaths("bridge", lock_name="host.lock").lock_text
+
+
 def hub_pid() -> int | None:
     """The process that holds the lock of the hub."""
-    return lock_holder(DaemonPaths("bridge", lock_name="host.lock").lock_text)
+    return lock_holder(hub_lock())
 
 
 def _detached(chain: Sequence[Process]) -> Process | None:

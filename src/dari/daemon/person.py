@@ -2,7 +2,7 @@
 
 `find_agent` names the reason when it does not:
 
-- it is below this daemon or below the terminal's daemon: a server that we run, or a pane. Both are subreapers, so
+- it is below this daemon, the hub or the terminal's daemon: a server that we run, or a pane. They are subreapers, so
   double forks and `setsid` do not lead out
 - it carries the mark of a pane or a server: a variable in the environment, or the *brand*, a resource limit without
   effect (RLIMIT_RSS) that fork and exec hand on and that only CAP_SYS_RESOURCE could raise again
@@ -20,7 +20,7 @@ import os
 from collections.abc import Sequence
 from functools import cache
 
-from dari.daemon.agent_hosts import AgentHosts, runs
+from dari.daemon.agent_hosts import AgentHosts, hub_pid, runs
 from dari.daemon.ancestry import Process, ancestors, read_proc
 
 MIN_BRAND, MAX_BRAND = 1 << 60, 1 << 62
@@ -69,9 +69,12 @@ def _find_confinement(chain: Sequence[Process], pid: int | None, started: str | 
         return f"process {pid} was started by a server or pane of this daemon"
     if is_branded(pid) or any(has_mark(each.pid) for each in chain):
         return f"process {pid} runs in a pane or in a server that we run"
+    hub = hub_pid()
     for each in chain[1:]:
         if runs(each.argv, _TERMINAL_DAEMON):
             return f"process {pid} runs in a pane"
+        if each.pid == hub:
+            return f"process {pid} was started by a server of the hub"
     return ""
 
 
