@@ -122,3 +122,27 @@ def test_the_list_of_windows_takes_the_person_to_a_pane(crux: Crux) -> None:
         someone.type("q")
         someone.until_text("in the first")
         leave(someone)
+
+
+def test_a_paste_into_something_of_ours_does_not_reach_the_program(crux: Crux, tmp_path: Path) -> None:
+    path = tmp_path / "modern.sh"
+    path.write_text(r"printf '\033[?2004h'; stty raw -echo; exec cat -v")
+    crux.ok("new-window", "--", "sh", str(path))
+    with person("attach") as someone:
+        someone.until(lambda: someone.engine.modes.bracketed_paste)
+        someone.type(PREFIX + ",")
+        someone.until(lambda: "name of the tab" in someone.status)
+        someone.type("\x15\x1b[200~two\rlines\x1b[201~\r")
+        someone.until(lambda: "0:two lines*" in someone.status)
+        someone.type(PREFIX + "x")
+        someone.until(lambda: "(y/n)" in someone.status)
+        someone.type("\x1b[200~yes\rrm\r\x1b[201~")
+        someone.until(lambda: "(y/n)" not in someone.status)
+        someone.type(PREFIX + "[")
+        someone.until(lambda: "copy mode" in someone.status)
+        someone.type("\x1b[200~q rm\r\x1b[201~")
+        someone.until(lambda: "copy mode" not in someone.status)
+        someone.type("z")
+        someone.until_text("z")
+        assert someone.screen[0] == "z"
+        leave(someone)

@@ -32,6 +32,7 @@ REPEAT_S = 0.5
 """So long after a resize its keys work without the prefix, as in tmux."""
 MAX_CLIPBOARD_CHARS = 70_000
 """Terminals take so much of OSC 52."""
+PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 _FAR = 10**6
 _ARROWS = ("up", "down", "left", "right")
 _RESIZES = {f"{modifier}-{side}": cells for modifier, cells in (("ctrl", 1), ("alt", 5)) for side in _ARROWS}
@@ -53,6 +54,7 @@ class AttachView:
         self._frame: dict[str, Any] = {}
         self._unanswered = 0
         self._is_confirming = False
+        self._is_own_paste = False
         self._prompt: StatusPrompt | None = None
         self._chooser: Chooser | None = None
         self._palette: ToolPalette | None = None
@@ -177,10 +179,10 @@ class AttachView:
 
     def _use_typed(self, data: bytes) -> None:
         """Keys to what they are for: one after the other while something of ours is open, the rest to the program."""
-        if self._has_keys or time.monotonic() < self._repeats_until:
+        if self._has_keys or self._is_own_paste or time.monotonic() < self._repeats_until:
             keys = split_keys(data)
-            while keys and self._has_keys:
-                self._use_key(name_key(keys.pop(0)))
+            while keys and (self._has_keys or self._is_own_paste):
+                self._use_own(keys.pop(0))
             while keys and time.monotonic() < self._repeats_until and name_key(keys[0]) in _RESIZES:
                 self._resize(name_key(keys.pop(0)))
             data = b"".join(keys)
@@ -189,6 +191,14 @@ class AttachView:
             if self._drawing.message:
                 self._tell("")
             self._send("crux:attach/type", data=b64encode(data).decode())
+
+    def _use_own(self, key: bytes) -> None:
+        """A paste that begins here is ours to its end, whatever closes meanwhile; a line end in it is no Enter."""
+        if key in (PASTE_BEGIN, PASTE_END):
+            self._is_own_paste = key == PASTE_BEGIN
+        if self._has_keys:
+            is_line_end = self._is_own_paste and key in (b"\r", b"\n")
+            self._use_key(" " if is_line_end else name_key(key))
 
     @property
     def _has_keys(self) -> bool:
