@@ -21,6 +21,7 @@ from dari.knowledge.asked_for import AskedFor, asked_for_in
 from dari.knowledge.backend import FolderBackend
 from dari.knowledge.embed import EmbedProgress, embed_pending, model_for_search, passage_text
 from dari.knowledge.index.vectors import VectorIndex
+from dari.knowledge.indexing import index_folders, make_vectors
 from dari.knowledge.models.install import install_model
 from dari.knowledge.models.installed import use_folder, use_installed
 from dari.knowledge.models.model import load_model
@@ -28,8 +29,10 @@ from dari.knowledge.models.settings import EmbeddingSettings
 from dari.knowledge.paths import DataPaths
 from dari.knowledge.service import ServiceCache
 from dari.knowledge.store.lock import writer_lock
+from dari.knowledge.store.sql import SqlStore
 from tests.support.knowledge_base import index_notes, write_config, write_notes
 from tests.support.knowledge_corpus import ConceptModel, Corpus, corpus_of
+from tests.support.knowledge_folder import make_settings, note, write_old
 from tests.support.tiny_models import ROOT, only_these_wheels, own_folder, static_entry
 
 
@@ -139,6 +142,24 @@ def test_it_waits_for_another_writer_and_can_be_cancelled_meanwhile(tmp_path: Pa
         thread.join(30)
         assert [report.embedded for report in reports] == [0]
         assert embed_pending(corpus.store, FolderBackend(data), model, lock=nullcontext).embedded == 1
+
+
+def test_a_look_for_missing_vectors_counts_and_reads_no_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kebabd looks every ten seconds; to read the chunks of a large folder takes seconds."""
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/a.md", note("a"))
+    settings.data.data.mkdir(parents=True)
+    use_folder(settings.data.data, own_folder(tmp_path / "own"))
+    assert make_vectors(settings, lambda _: None, Event()) is None
+    index_folders(settings, embeds=False)
+    made = make_vectors(settings, lambda _: None, Event())
+    assert made is not None and made.embedded and not made.pending
+
+    def read(*_: object) -> None:
+        raise AssertionError("it read chunks")
+
+    monkeypatch.setattr(SqlStore, "pending_chunks", read)
+    assert make_vectors(settings, lambda _: None, Event()) is None
 
 
 def test_a_passage_stands_below_its_title_and_headings_once() -> None:

@@ -119,9 +119,12 @@ def make_vectors(
         if not backend.exists():
             return None
         with closing(backend.open_store()) as store:
-            use_for_languages(embedding, data.data, store.stats().lang_breakdown)
+            stats = store.stats()
+            use_for_languages(embedding, data.data, stats.lang_breakdown)
             model = load_model(embedding, data.data)
-            if model is None or not store.pending_chunks(model.key, 1):
+            # Counted: to look for one where none is missing reads every chunk, and kebabd looks every ten seconds.
+            state = None if model is None else store.vector_state(model.key)
+            if model is None or not (stats.chunk_count if state is None else state.pending_chunks):
                 return None
             # What an earlier search found comes first, except where one new document waits for its own vectors.
             asked_for = None if limit else asked_for_in(data.data)
