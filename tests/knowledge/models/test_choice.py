@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import weakref
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from dari.errors import Failed, InvalidInput, NotFound
 from dari.knowledge.errors import ModelNotInstalled
+from dari.knowledge.models import installed
 from dari.knowledge.models.catalog import CATALOG, better_model, catalog_model, default_name, default_names, preferred
 from dari.knowledge.models.installed import (
     active_model,
@@ -175,3 +177,17 @@ def test_a_name_that_no_catalog_has_is_not_offered_for_installing(tmp_path: Path
         with pytest.raises(ModelNotInstalled) as caught:
             use_installed(SETTINGS, tmp_path, name)
         assert hint in caught.value.hint
+
+
+def test_a_folder_whose_files_have_another_time_is_hashed_once_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, read = own_folder(tmp_path / "own"), []
+    key = use_folder(tmp_path, folder).manifest.hash
+    os.utime(folder / "model.onnx", (1, 1))  # as a copy or a backup that was put back has it
+    sha256_of = installed.sha256_of
+    monkeypatch.setattr(installed, "sha256_of", lambda path: read.append(path) or sha256_of(path))
+    for _ in range(3):
+        found = active_model(SETTINGS, tmp_path)
+        assert found is not None and found.manifest.hash == key
+    assert len(read) == len(set(read))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -204,17 +205,23 @@ def _other_row(model: InstalledModel, active: InstalledModel | None) -> ModelV1:
 
 
 def _own_folder(folder: Path, known: ActiveModel | None) -> tuple[InstalledModel, ActiveModel]:
-    """With its hash, which is computed again only when a file changed: a large model takes seconds."""
+    """With its hash, which is computed again only when a file changed, once a process: a large model takes seconds."""
     manifest = read_manifest(folder)
     files = [folder / name for name in (manifest.model_file, manifest.tokenizer_file) if name]
     stamp = tuple(number for file in files for number in (file.stat().st_size, file.stat().st_mtime_ns))
     if known is not None and known.stamp == stamp and known.hash:
         weights = known.hash
     else:
-        weights = "+".join(sha256_of(file) for file in files)
+        weights = _hash_of(tuple(files), stamp)
     manifest = msgspec.structs.replace(manifest, hash=recipe_hash(manifest, weights))
     active = ActiveModel(name=manifest.name, chosen_by="person", path=str(folder), hash=weights, stamp=stamp)
     return InstalledModel(folder, manifest), active
+
+
+@lru_cache(maxsize=8)
+def _hash_of(files: tuple[Path, ...], stamp: tuple[int, ...]) -> str:
+    del stamp  # by which the same files with other content are told apart
+    return "+".join(sha256_of(file) for file in files)
 
 
 def _write_active(data_dir: Path, active: ActiveModel) -> None:
