@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +11,8 @@ from dari.errors import InvalidInput
 from dari.proxy.flow import Flow
 from dari.proxy.query import filters
 from dari.proxy.query.filters import TrafficFilter
-from dari.text.redact import REVEALED
+from dari.proxy.recording.bodies import BodyStore
+from dari.text.redact import MAX_CHARS, REVEALED
 from tests.support.flows import SECRET, Hiding, flow, running
 
 
@@ -141,3 +143,13 @@ def test_a_regex_that_is_wrong_or_long_is_refused(pattern: str) -> None:
 def test_a_regex_that_would_take_forever_is_refused_when_it_meets_a_url() -> None:
     with pytest.raises(InvalidInput):
         fits(flow(url="http://a.test/" + "x" * 1000), url_regex="(x+x+)+[yz]")
+
+
+def test_a_text_is_found_however_far_into_a_body_it_stands(tmp_path: Path) -> None:
+    bodies = BodyStore(tmp_path / "bodies")
+    data = b"some words\n" * 50_000 + b"needle\npassword: open-sesame\n"
+    assert len(data) > MAX_CHARS
+    one = flow(response=data, response_headers=[(b"Content-Type", b"text/plain")])
+    bodies.keep(one, False, data)
+    assert filters.test_of(TrafficFilter(body_contains="needle"), bodies)(one)
+    assert not filters.test_of(TrafficFilter(body_contains="open-sesame"), bodies)(one)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput
+from dari.proxy.flow import Flow
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.text.redact import REVEALED
+from dari.text.redact import MAX_CHARS, MAX_WHOLE_CHARS, REVEALED
 from tests.support.flows import SECRET, Hiding, flow
 
 JSON = [(b"Content-Type", b"application/json")]
@@ -95,3 +96,42 @@ def test_a_range_shows_no_part_of_a_secret() -> None:
     for start in range(12):
         assert "nter2" not in (views.view(one, False, start=start, redactor=Hiding()).text or "")
     assert views.view(one, False, redactor=Hiding()).text == "key=<redacted>!"
+
+
+def long_text(tmp_path: Path) -> tuple[Flow, BodyStore]:
+    """With a line to look for and a secret, both far behind what one search for secrets takes."""
+    lines = [f"line {number}" for number in range(60_000)]
+    lines[50_000:50_000] = ["here it is", "password: open-sesame"]
+    data = "\n".join(lines).encode()
+    assert data.index(b"here it is") > MAX_CHARS
+    bodies = BodyStore(tmp_path / "bodies")
+    one = flow(response=data, response_headers=PLAIN)
+    bodies.keep(one, False, data)
+    return one, bodies
+
+
+def test_a_range_far_into_a_long_text_is_shown_without_its_secrets(tmp_path: Path) -> None:
+    one, bodies = long_text(tmp_path)
+    start = b"".join(bodies.pieces(one.response_body)).index(b"here it is")
+    shown = views.view(one, False, bodies, start=start, end=start + 44)
+    assert shown.text is not None and shown.text.startswith("here it is\npassword: <redacted>\nline 50000")
+    assert "open" not in shown.text and not shown.truncated
+
+
+def test_a_long_text_is_shown_as_far_as_was_asked_for_and_calls_nothing_hidden_that_is_not(tmp_path: Path) -> None:
+    one, bodies = long_text(tmp_path)
+    shown = views.view(one, False, bodies, max_chars=300_000)
+    assert shown.text is not None and len(shown.text) == 300_000 and "more characters" not in shown.text
+    assert shown.truncated and shown.note is None and shown.size_bytes % 64 == 0
+    everything = views.view(one, False, bodies, max_chars=4_000_000)
+    assert everything.text is not None and everything.text.endswith("line 59999") and not everything.truncated
+    assert "open-sesame" not in everything.text and "secrets are hidden" in (everything.note or "")
+
+
+def test_a_range_beyond_what_is_searched_for_secrets_says_why_it_is_empty() -> None:
+    one = flow(response=b"", response_headers=[*PLAIN, (b"Content-Encoding", b"gzip")])
+    packed = gzip.compress(b"a line\n" * (MAX_WHOLE_CHARS // 5))
+    one.response_body.sample, one.response_body.size_bytes = packed, len(packed)
+    shown = views.view(one, False, start=MAX_WHOLE_CHARS + 10, end=MAX_WHOLE_CHARS + 20)
+    assert shown.text == "" and "no more is shown" in (shown.note or "")
+    assert views.view(one, False, start=MAX_WHOLE_CHARS, end=MAX_WHOLE_CHARS + 7, redactor=REVEALED).text

@@ -15,7 +15,7 @@ from dari.proxy import content_coding, headers
 from dari.proxy.flow import Flow
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.text.redact import HIDING, REVEALED, Redactor
+from dari.text.redact import HIDING, MAX_CHARS, REVEALED, Redactor
 from dari.text.regex import GuardedRegex
 
 MAX_PATTERN_CHARS = 300
@@ -249,9 +249,16 @@ def _body_test(needle: str, bodies: BodyStore | None, redactor: Redactor) -> Tes
             found = content_coding.text_of(content, head)
             if found is None or needle not in found[0].lower():
                 continue
-            if redactor is REVEALED or needle in redactor.body(found[0], headers.mime(head)).lower():
+            if redactor is REVEALED or _is_shown(needle, found[0], headers.mime(head), redactor):
                 return True
         messages = (frame.payload.decode(errors="replace") for frame in flow.frames or () if frame.opcode == 1)
         return any(needle in text.lower() and needle in redactor.body(text, "").lower() for text in messages)
 
     return test
+
+
+def _is_shown(needle: str, text: str, mime: str, redactor: Redactor) -> bool:
+    """Most needles stand near the beginning, and the whole of a long text takes a second."""
+    if needle in redactor.body(text, mime).lower():
+        return True
+    return len(text) > MAX_CHARS and needle in redactor.whole_body(text, mime).lower()

@@ -12,7 +12,7 @@ from dari.errors import InvalidInput
 from dari.proxy import content_coding, headers
 from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.recording.bodies import BodyStore
-from dari.text.redact import HIDING, MARK, REVEALED, Redactor
+from dari.text.redact import HIDING, MARK, MAX_WHOLE_CHARS, OVERLAP_CHARS, REVEALED, Redactor
 
 MAX_CHARS = 32_000
 _PRETTY_BYTES = 2 * 1024 * 1024
@@ -101,32 +101,38 @@ def view(
     if not whole:
         notes.append(f"{_kept(body, bodies)} of {body.size_bytes} bytes were kept")
     stop = len(data) if end is None else min(end, len(data))
-    hidden = False
+    hidden = is_rough = False
     if found is None:
         kind, charset, text, cut = "binary", None, None, False
     else:
         # A range of a secret is a secret: hide first, then cut.
         charset = found[1]
-        kind, text = _rendered(found[0], data, mime, start == 0 and stop == len(data))
-        whole_text = text
-        text = redactor.body(text, mime)
-        hidden = text != whole_text
-        if (start, stop) != (0, len(data)):
+        is_range = (start, stop) != (0, len(data))
+        kind, text = _rendered(found[0], data, mime, not is_range)
+        # No more than what is shown of it: a range ends after at most as many characters as bytes.
+        reach = (stop if is_range else max_chars) + OVERLAP_CHARS
+        before, has_more = text[:reach], len(text) > reach
+        text = redactor.whole_body(before, mime)
+        hidden = text != before
+        is_rough = hidden or (has_more and redactor is not REVEALED)
+        if is_range:
             text = _slice(text, charset, start, stop)
-        cut, text = len(text) > max_chars or len(shown) < len(data), text[:max_chars]
+        cut, text = (has_more and not is_range) or len(text) > max_chars or len(shown) < len(data), text[:max_chars]
+        if reach > MAX_WHOLE_CHARS < len(found[0]) and redactor is not REVEALED:
+            notes.append(f"secrets are searched for in the first {MAX_WHOLE_CHARS} characters, and no more is shown")
     if hidden:
         notes.append("secrets are hidden, so sizes are rough")
     return BodyView(
         kind,
         mime,
-        rough(body.size_bytes) if hidden else body.size_bytes,
-        rough(len(data)) if hidden else len(data),
+        rough(body.size_bytes) if is_rough else body.size_bytes,
+        rough(len(data)) if is_rough else len(data),
         ", ".join(codings) or None,
         charset,
         text,
         hashlib.sha256(data).hexdigest() if redactor is REVEALED else None,
         start,
-        rough(stop) if hidden else stop,
+        rough(stop) if is_rough else stop,
         whole,
         cut or content.is_cut,
         "; ".join(notes) or None,

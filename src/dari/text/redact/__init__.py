@@ -5,6 +5,8 @@ from dari.text.redact.patterns import MARK
 from dari.text.redact.text import (
     HIDING,
     MAX_CHARS,
+    MAX_WHOLE_CHARS,
+    OVERLAP_CHARS,
     REVEALED,
     Headers,
     Redacted,
@@ -23,6 +25,8 @@ __all__ = [
     "REVEALED",
     "MARK",
     "MAX_CHARS",
+    "MAX_WHOLE_CHARS",
+    "OVERLAP_CHARS",
     "Headers",
     "Redacted",
     "RedactedHeaders",

@@ -22,7 +22,10 @@ Headers = list[tuple[bytes, bytes]]
 
 MAX_CHARS = 256 * 1024
 """About 0.1 s of work at worst, and ten times what an agent is shown of one body."""
-_OVERLAP_CHARS = 4096
+MAX_WHOLE_CHARS = 2 * 1024 * 1024
+"""Of one body that somebody asks for: about two seconds."""
+OVERLAP_CHARS = 4096
+"""Read beyond a cut, so that a secret on the edge is seen whole."""
 _ROUNDS = 4
 """Taking one secret out can lay another one bare; two rounds are usual, the rest is a stop."""
 _MIN_SECRET_CHARS = 8
@@ -77,12 +80,11 @@ def redact_url(url: str) -> Redacted:
     return _redacted(url, (_by_field, hide_patterns))
 
 
-def redact_body(body: bytes | str, content_type: str = "") -> Redacted:
-    """A decoded body (no gzip). What exceeds `MAX_CHARS` is cut off, never passed on unread."""
-    text = body if isinstance(body, str) else bytes(body[: (MAX_CHARS + _OVERLAP_CHARS) * 4]).decode(errors="replace")
-    if content_type.lower().strip().startswith("application/x-www-form-urlencoded"):
-        return _redacted(text, (_by_field, hide_patterns))
-    return redact_text(text)
+def redact_body(body: bytes | str, content_type: str = "", max_chars: int = MAX_CHARS) -> Redacted:
+    """A decoded body (no gzip). What exceeds `max_chars` is cut off, never passed on unread."""
+    text = body if isinstance(body, str) else bytes(body[: (max_chars + OVERLAP_CHARS) * 4]).decode(errors="replace")
+    is_form = content_type.lower().strip().startswith("application/x-www-form-urlencoded")
+    return _redacted(text, (_by_field if is_form else _by_name, hide_patterns), max_chars)
 
 
 def redact_text(text: str) -> Redacted:
@@ -121,6 +123,12 @@ class Redactor:
         """Remembered: a page of traffic is asked for again and again, and shows the same bodies in several places."""
         return self._counted(redact_body(text, mime) if len(text) > _MAX_REMEMBERED_CHARS else _remembered(text, mime))
 
+    def whole_body(self, text: str, mime: str) -> str:
+        """The same, cut after `MAX_WHOLE_CHARS` only: for one body, not for each of many."""
+        if len(text) <= MAX_CHARS:
+            return self.body(text, mime)
+        return self._counted(redact_body(text, mime, MAX_WHOLE_CHARS))
+
     def _counted(self, redacted: Redacted) -> str:
         self.found += redacted.found
         _CLEAN.add(redacted.text)
@@ -137,6 +145,9 @@ class Revealed(Redactor):
         return url
 
     def body(self, text: str, mime: str) -> str:
+        return text
+
+    def whole_body(self, text: str, mime: str) -> str:
         return text
 
 
@@ -184,10 +195,9 @@ def is_known_clean(text: str) -> bool:
 Pass = Callable[[str], tuple[str, int]]
 
 
-def _redacted(text: str, passes: tuple[Pass, ...]) -> Redacted:
-    left_out = max(0, len(text) - MAX_CHARS)
-    # Cut after reading a little further, so that a secret on the edge is seen whole.
-    text = text[: MAX_CHARS + _OVERLAP_CHARS]
+def _redacted(text: str, passes: tuple[Pass, ...], max_chars: int = MAX_CHARS) -> Redacted:
+    left_out = max(0, len(text) - max_chars)
+    text = text[: max_chars + OVERLAP_CHARS]
     total = 0
     for _ in range(_ROUNDS):
         found = 0
@@ -199,7 +209,7 @@ def _redacted(text: str, passes: tuple[Pass, ...]) -> Redacted:
             break
     if left_out:
         note = f"…({left_out} more characters not shown)"
-        text = text[: MAX_CHARS - len(note)] + note
+        text = text[: max_chars - len(note)] + note
     return Redacted(text, total)
 
 
