@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dari.text.redact import (
     MARK,
     MAX_CHARS,
+    REVEALED,
     Redactor,
     documents,
     is_secret_name,
@@ -322,3 +323,16 @@ def test_brackets_in_brackets_are_met_a_few_times_and_not_once_for_each_around_t
     monkeypatch.setattr(documents, "compiled", lambda pattern: Counted(real(pattern)))
     documents.hide_json(text)
     assert met <= 25 * len(text)
+
+
+def test_a_whole_body_is_searched_and_shown_beyond_the_usual_length() -> None:
+    text = "x y\n" * (MAX_CHARS // 2) + "password: open-sesame\nend"
+    shown = Redactor().whole_body(text, "text/plain")
+    assert shown.endswith("password: <redacted>\nend") and len(shown) > 2 * MAX_CHARS
+    assert REVEALED.whole_body(text, "text/plain") == text
+
+
+def test_a_token_in_a_subprotocol_of_kubernetes_is_hidden() -> None:
+    value = b"base64url.bearer.authorization.k8s.io.ZXlKaGJHY2lPaUpTVXpJ, base64.binary.k8s.io"
+    shown = redact_headers([(b"Sec-WebSocket-Protocol", value)])
+    assert shown.headers[0][1] == "base64url.bearer.authorization.k8s.io.<redacted>, base64.binary.k8s.io"

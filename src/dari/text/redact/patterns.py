@@ -24,6 +24,8 @@ SECRET_PATTERNS: tuple[tuple[str, str], ...] = (
     ("age-secret-key-1", r"AGE-SECRET-KEY-1[A-Z0-9]{20,}"),
     ("eyj", r"(?<![\w-])eyJ[\w-]{6,}(?:(?:\.[\w-]*){1,4}|\Z)"),
     ("bearer", r"(?<![\w-])(?i:bearer)(?:[ +]|%20)+(?=[\w.~+/=-]*\d|[\w.~+/=-]{20})[\w.~+/=-]{8,}"),
+    # A token in a WebSocket's subprotocol, as Kubernetes takes it from browsers.
+    (".authorization.k8s.io.", r"(?<=\.authorization\.k8s\.io\.)[\w-]{8,}"),
     ("basic", r"(?<![\w-])(?i:basic)(?: |\+|%20)+(?=[A-Za-z+/]*[\d=+/])[A-Za-z0-9+/]{8,}={0,2}"),
     ("token ", r"(?<![\w-])(?i:token) (?=[A-Za-z]*\d)[A-Za-z0-9_-]{20,}"),
     *((hint, rf"{_B}{hint.upper()}[A-Z0-9]{{16}}(?![A-Za-z0-9])") for hint in _AWS),
