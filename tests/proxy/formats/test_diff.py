@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dari.proxy.formats.diff import ABSENT, HIDDEN, diff, differences, path_text
+from dari.proxy.recording.bodies import BodyStore
+from dari.text.redact import MAX_CHARS
 from tests.support.flows import SECRET, Hiding, flow
 
 PLAIN = [(b"Content-Type", b"text/plain")]
@@ -126,3 +130,24 @@ def test_there_is_a_difference_exactly_when_the_documents_differ(a: Any, b: Any)
     found = list(differences(a, b))
     assert bool(found) == (stdlib.dumps(a, sort_keys=True) != stdlib.dumps(b, sort_keys=True))
     assert all(old is not ABSENT or new is not ABSENT for _, old, new in found)
+
+
+def test_long_json_is_compared_value_by_value(tmp_path: Path) -> None:
+    bodies = BodyStore(tmp_path / "bodies")
+    pair = [flow(1), flow(2)]
+    for one in pair:
+        items = [{"number": number, "password": f"open-sesame-{one.id}"} for number in range(20_000)]
+        items[9]["number"] = -one.id
+        data = msgspec.json.encode(items)
+        assert len(data) > MAX_CHARS
+        bodies.keep(one, False, data)
+    made = diff(*pair, bodies)
+    numbers = [(one.where, one.a, one.b) for one in made.changes if one.where.endswith("number")]
+    assert numbers == [("$[9].number", -1, -2)] and "sesame" not in made.text
+    assert made.changes[0].note == HIDDEN
+
+
+def test_json_that_is_nested_too_deep_to_walk_is_compared_as_text() -> None:
+    a, b = (flow(number, response=b"[" * 600 + b"%d" % number + b"]" * 600) for number in (1, 2))
+    made = diff(a, b)
+    assert [one.part for one in made.changes] == ["response_body"] and not made.is_same

@@ -207,9 +207,9 @@ def _bodies(
         return
     json_a, json_b = (views.json_of(flow, from_client, bodies) for flow in (a, b))
     text_a, text_b = (_text(raw, flow, from_client, redactor) for raw, flow in ((raw_a, a), (raw_b, b)))
-    if msgspec.UNSET not in (json_a, json_b):
+    if (found := _json_differences(json_a, json_b)) is not None:
         shown_a, shown_b = _parsed(text_a), _parsed(text_b)
-        for path, old, new in differences(json_a, json_b):
+        for path, old, new in found:
             yield from _value(part, path_text(path), old, new, at(shown_a, path), at(shown_b, path), ABSENT)
     elif not raw_a or not raw_b:
         left, right = (
@@ -221,6 +221,16 @@ def _bodies(
         yield FieldChange(part, "changed", "", _sized(raw_a, text_a), _sized(raw_b, text_b), difference)
 
 
+def _json_differences(a: object, b: object) -> list[tuple[Path, Any, Any]] | None:
+    """None when one of them is not JSON, or nested too deep to walk."""
+    if msgspec.UNSET in (a, b):
+        return None
+    try:
+        return list(differences(a, b))
+    except RecursionError:
+        return None
+
+
 def _sized(raw: bytes, text: str | None) -> str:
     """Rough for a text: how much longer it is tells how much longer the password in it is."""
     return f"{len(raw)} bytes" if text is None else f"about {views.rough(len(raw))} bytes"
@@ -229,7 +239,7 @@ def _sized(raw: bytes, text: str | None) -> str:
 def _text(raw: bytes, flow: Flow, from_client: bool, redactor: Redactor) -> str | None:
     head = views.message(flow, from_client)[1]
     found = content_coding.text_of(raw, head)
-    return None if found is None else redactor.body(found[0], headers.mime(head))
+    return None if found is None else redactor.whole_body(found[0], headers.mime(head))
 
 
 def _parsed(text: str | None) -> Any:
