@@ -176,3 +176,11 @@ def test_a_body_that_was_not_kept_whole_is_noted() -> None:
 def test_a_tunnel_has_no_request_to_copy() -> None:
     with pytest.raises(Conflict):
         snippets.curl(tunnel(1))
+
+
+def test_curl_sends_the_length_of_a_body_that_was_empty(server: ThreadingHTTPServer) -> None:
+    url = f"http://127.0.0.1:{server.server_address[1]}/"
+    one = flow(url=url, method="POST", request_headers=[(b"Host", b"x"), (b"Content-Length", b"0")])
+    curl(snippets.curl(one))
+    method, _, head, body = server.seen[-1]  # type: ignore[attr-defined]
+    assert (method, head["Content-Length"], head["Content-Type"], body) == ("POST", "0", None, b"")

@@ -30,7 +30,7 @@ def curl(flow: Flow, bodies: BodyStore | None = None, redactor: Redactor = HIDIN
         line = f"{headers.text(name)}: {headers.text(value)}" if value.strip() else f"{headers.text(name)};"
         words.append(f"-H {quote(line)}")
     # curl adds these by itself; the request did not have them.
-    unwanted = [b"user-agent", b"accept", *([b"content-type", b"expect"] if request.body else [])]
+    unwanted = [b"user-agent", b"accept", *([b"content-type", b"expect"] if request.sends_length else [])]
     words += [f"-H {quote(name.decode().title() + ':')}" for name in unwanted if name not in names]
     if b"accept-encoding" in names:
         words.append("--compressed")
@@ -43,6 +43,8 @@ def curl(flow: Flow, bodies: BodyStore | None = None, redactor: Redactor = HIDIN
             # printf is a builtin: no limit on its arguments, and base64 keeps every byte.
             before = f"printf %s {quote(base64.b64encode(request.body).decode())} | base64 -d | "
             words.append("--data-binary @-")
+    elif request.sends_length:
+        words.append("--data-raw ''")
     return _notes(request.notes) + before + " \\\n  ".join(words)
 
 
@@ -77,6 +79,9 @@ class _Request:
         if host is not None and host.lower() != flow.authority.lower():
             self.headers.insert(0, (b"Host", host.encode()))
         self.body = views.raw(flow, True, bodies)
+        has_length = headers.value(flow.request_headers, b"content-length") is not None
+        self.sends_length = bool(self.body) or (has_length and self.method != "HEAD")
+        """Of an empty body, too: without it some servers answer a POST with 411."""
         self.notes: list[str] = []
         if not views.is_whole(flow, True, bodies):
             self.notes.append(f"{len(self.body)} of {flow.request_body.size_bytes} bytes of the body were kept")
@@ -92,7 +97,7 @@ class _Request:
         found = content_coding.text_of(content, head)
         if found is None:
             return
-        shown = redactor.body(found[0], headers.mime(head))
+        shown = redactor.whole_body(found[0], headers.mime(head))
         if shown != found[0]:
             self.body = shown.encode(found[1], "replace")
             self.headers = [(name, value) for name, value in self.headers if name.lower() != b"content-encoding"]
@@ -108,7 +113,7 @@ class _Request:
 def _method_words(request: _Request) -> list[str]:
     if request.method == "HEAD":
         return ["--head"]
-    implied = "POST" if request.body else "GET"
+    implied = "POST" if request.sends_length else "GET"
     return [] if request.method == implied else [f"-X {quote(request.method)}"]
 
 
