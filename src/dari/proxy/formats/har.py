@@ -20,7 +20,7 @@ from dari.proxy.flow import Flow, Headers
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
 from dari.rpc.codec import encode
-from dari.text.redact import HIDING, REVEALED, Redactor, redact_secrets
+from dari.text.redact import HIDING, MAX_CHARS, REVEALED, Redactor, redact_secrets
 from dari.text.redact.patterns import hide_patterns
 from dari.version import VERSION
 
@@ -83,7 +83,7 @@ def entry(flow: Flow, bodies: BodyStore | None, redactor: Redactor, body_bytes: 
             "wait": wait_ms,
             "receive": receive_ms,
         },
-        "_dari": _extra(flow),
+        "_dari": _extra(flow, redactor),
     }
     if flow.frames is not None:
         made["_resourceType"] = "websocket"
@@ -154,18 +154,20 @@ def _content(flow: Flow, from_client: bool, bodies: BodyStore | None, redactor: 
     notes = [content.problem] if content.problem else []
     if content.is_cut or not views.is_whole(flow, from_client, bodies):
         notes.append("only the beginning of the body was kept")
-    if notes:
-        made["comment"] = "; ".join(notes)
     # Text is exact only when a reader, who knows no charset but the header's, gets the same bytes back.
     if found is not None and (redactor is not REVEALED or content_coding.in_charset(found[0], head) == content.data):
         made["text"] = redactor.body(found[0], headers.mime(head))
+        if redactor is not REVEALED and len(found[0]) > MAX_CHARS:
+            notes.append(f"only the first {MAX_CHARS} characters: secrets are searched for in no more")
         if made["text"] != found[0]:
             made["size"] = views.rough(made["size"])
     elif _shows_secret(content.data, redactor):
-        made["comment"] = "; ".join([*notes, "left out: a secret can be read in it"])
+        notes.append("left out: a secret can be read in it")
     else:
         made["text"] = base64.b64encode(content.data).decode()
         made["encoding"] = "base64"
+    if notes:
+        made["comment"] = "; ".join(notes)
     return made
 
 
@@ -176,7 +178,16 @@ def _size(flow: Flow, from_client: bool, redactor: Redactor) -> int:
 
 
 def _shows_secret(data: bytes, redactor: Redactor) -> bool:
-    return redactor is not REVEALED and hide_patterns(data.decode("latin-1"))[1] > 0
+    """By its shape anywhere, by its name in what is text under whatever type."""
+    if redactor is REVEALED:
+        return False
+    if hide_patterns(data.decode("latin-1"))[1] > 0:
+        return True
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return redactor.whole_body(text, "") != text
 
 
 def _frame(opcode: int, payload: bytes, redactor: Redactor) -> str:
@@ -199,7 +210,7 @@ def _version(version: str) -> str:
     return version if version.upper().startswith("HTTP/") else f"HTTP/{version}"
 
 
-def _extra(flow: Flow) -> dict[str, Any]:
+def _extra(flow: Flow, redactor: Redactor) -> dict[str, Any]:
     extra = {
         "id": flow.id,
         "peer": flow.peer,
@@ -207,6 +218,8 @@ def _extra(flow: Flow) -> dict[str, Any]:
         "upstream_status": flow.upstream_status,
         "map_local": flow.map_local,
         "map_remote": flow.map_remote,
+        "map_remote_to": flow.map_remote_to and redactor.url(flow.map_remote_to),
+        "rule_ids": flow.rule_ids or None,
         "status_rewrite": flow.status_rewrite,
         "process": flow.process,
         "pid": flow.pid,
