@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import gzip
 import itertools
 import json
@@ -16,7 +17,7 @@ from dari.proxy.flow import Flow, Tls, WebSocketFrame
 from dari.proxy.formats import har, har_import
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.text.redact import REVEALED
+from dari.text.redact import HIDING, MAX_CHARS, REVEALED
 from tests.support.flows import SECRET, Hiding, flow, tunnel
 
 
@@ -153,6 +154,8 @@ def test_what_is_exported_comes_back(tmp_path: Path) -> None:
         upstream_status=200,
         event="map_remote",
         map_remote="/x",
+        map_remote_to="https://b.test/x?y=1",
+        rule_ids=("r1", "r2"),
         process="curl",
         pid=5,
         tls=Tls(sni="a.test"),
@@ -304,3 +307,60 @@ def test_no_entry_whatever_it_holds_ends_the_import(outer: dict[str, Any], inner
     imported = loaded(log(mixed, entry(**outer), entry()))
     assert len(imported.flows) + imported.skipped_count == 3
     exported(*imported.flows)
+
+
+def test_a_long_text_that_is_cut_says_so_and_is_whole_with_its_secrets(tmp_path: Path) -> None:
+    bodies = BodyStore(tmp_path / "bodies")
+    data = b"// a line of a bundle\n" * 30_000 + b"end"
+    one = flow(response=data, response_headers=[(b"Content-Type", b"text/javascript")])
+    bodies.keep(one, False, data)
+    hidden, revealed = (
+        exported(one, bodies=bodies, redactor=redactor)["log"]["entries"][0]["response"]["content"]
+        for redactor in (HIDING, REVEALED)
+    )
+    assert len(hidden["text"]) == MAX_CHARS and "only the first" in hidden["comment"]
+    assert revealed["text"] == data.decode() and "comment" not in revealed
+
+
+def test_json_that_is_called_binary_shows_no_secret_in_base64() -> None:
+    secret = b'{"password": "open-sesame"}'
+    head = [(b"Content-Type", b"application/octet-stream")]
+    frames = [WebSocketFrame(True, 2, each, len(each), 5) for each in (secret, b'{"page": 1}', b"\xff" + secret[:4])]
+    one = flow(method="POST", request=secret, request_headers=head, response=secret, response_headers=head)
+    one.frames = frames
+    entry = exported(one)["log"]["entries"][0]
+    for content in (entry["request"]["postData"], entry["response"]["content"]):
+        assert "text" not in content and "a secret" in content["comment"]
+    shown = [base64.b64decode(each["data"]) for each in entry["_webSocketMessages"]]
+    assert shown == [b"", b'{"page": 1}', b"\xff" + secret[:4]]
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ("text/plain; charset=Shift_JIS", "日本語"),
+        ("text/html", '<meta charset="euc-kr"><p>한국어</p>'),
+        ("text/html", "<p>한국어</p>"),
+        ("text/plain; charset=utf-16", "žluť"),
+    ],
+)
+def test_a_text_whose_type_names_no_charset_is_read_back_as_it_was(header: str, text: str) -> None:
+    one = entry()  # Chrome's mimeType is the bare type, whatever the header says
+    one["response"] |= {
+        "headers": [{"name": "Content-Type", "value": header}],
+        "content": {"mimeType": header.partition(";")[0], "text": text, "size": 1},
+    }
+    (read,) = loaded(log(one)).flows
+    assert views.view(read, False).text == text
+
+
+def test_parameters_beside_an_empty_text_are_the_body() -> None:
+    one = entry()
+    one["request"] |= {"method": "POST", "postData": {"text": "", "params": [{"name": "a", "value": "1"}]}}
+    assert loaded(log(one)).flows[0].request_body.sample == b"a=1"
+
+
+def test_headers_that_were_joined_with_line_breaks_come_apart() -> None:
+    one = entry()
+    one["response"]["headers"] = [{"name": "set-cookie", "value": "a=1; Path=/\nb=2"}, {"name": "x", "value": "1\r\n"}]
+    assert loaded(log(one)).flows[0].response_headers[:2] == [(b"set-cookie", b"a=1; Path=/"), (b"set-cookie", b"b=2")]

@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from dari.errors import InvalidInput
-from dari.proxy.content_coding import in_charset
+from dari.proxy.content_coding import in_charset, text_of
 from dari.proxy.flow import SAMPLE_BYTES, Event, Flow, Headers, Tls, WebSocketFrame
 from dari.proxy.recording.bodies import BodyStore
 from dari.struct_types import ready
@@ -92,8 +92,9 @@ def _flow(item: dict[str, Any], next_id: Callable[[], int], bodies: BodyStore | 
     if not method.isascii() or not method.replace("-", "").isalnum() or len(method) > 40:
         raise _Bad(f"no method: {method[:40]!r}")
     status = _integer(response.get("status"))
-    request_block, sent = _headers(request.get("headers")), _posted(_dict(request.get("postData")))
-    response_block, received = _headers(response.get("headers")), _content(_dict(response.get("content")))
+    request_block, response_block = _headers(request.get("headers")), _headers(response.get("headers"))
+    sent = _posted(_dict(request.get("postData")), request_block)
+    received = _content(_dict(response.get("content")), response_block)
     head_ms, total_ms = _times(item)
     flow = Flow(
         next_id(),
@@ -113,8 +114,10 @@ def _flow(item: dict[str, Any], next_id: Callable[[], int], bodies: BodyStore | 
         head_ms,
         total_ms,
     )
-    for name in ("map_local", "map_remote", "status_rewrite", "process"):
+    for name in ("map_local", "map_remote", "map_remote_to", "status_rewrite", "process"):
         setattr(flow, name, _text(extra.get(name)) or None)
+    rule_ids = extra.get("rule_ids")
+    flow.rule_ids = tuple(map(_text, rule_ids[:_HEADERS])) if isinstance(rule_ids, list) else ()
     flow.pid = _integer(extra.get("pid")) or None
     flow.error = _text(response.get("_error")) or (None if flow.status else "no response")
     flow.tls = _tls(extra.get("tls"))
@@ -153,8 +156,11 @@ def _headers(listed: Any) -> Headers:
         pair = _dict(item)
         name = _text(pair.get("name"))
         if name and not name.startswith(":"):  # HTTP/2's own names are in the URL and the status already
-            block.append((_bytes(name), _bytes(_text(pair.get("value")))))
-    return block
+            # Chromium joins headers of one name with line breaks, and some exporters leave them so.
+            block += [(_bytes(name), _bytes(value)) for value in _text(pair.get("value")).split("\n", _HEADERS)]
+        if len(block) >= _HEADERS:
+            break
+    return block[:_HEADERS]
 
 
 def _decoded(block: Headers) -> Headers:
@@ -162,24 +168,40 @@ def _decoded(block: Headers) -> Headers:
     return [(name, value) for name, value in block if name.lower() not in (b"content-encoding", b"transfer-encoding")]
 
 
-def _posted(posted: dict[str, Any]) -> bytes:
-    if "text" in posted:
-        return _content(posted)
+def _posted(posted: dict[str, Any], block: Headers) -> bytes:
     params = posted.get("params")
+    if _text(posted.get("text")) or not params:
+        return _content(posted, block)
     pairs = [_dict(item) for item in params] if isinstance(params, list) else []
     return urlencode([(_text(pair.get("name")), _text(pair.get("value"))) for pair in pairs]).encode()
 
 
-def _content(content: dict[str, Any]) -> bytes:
+def _content(content: dict[str, Any], block: Headers) -> bytes:
     text = _text(content.get("text"))
     if _text(content.get("encoding")).lower() != "base64":
-        mime = _text(content.get("mimeType")).lower()
-        data = in_charset(text, [(b"content-type", mime.encode("utf-8", "replace"))])
-        return text.encode("utf-8", "replace") if data is None else data
+        return _encoded(text, _text(content.get("mimeType")), block)
     try:
         return base64.b64decode(text, validate=False)
     except (binascii.Error, ValueError):
         return text.encode("utf-8", "replace")
+
+
+def _encoded(text: str, mime: str, block: Headers) -> bytes:
+    """In the charset that the type names; else in the one that a reader of these headers takes it for."""
+    data = text.encode("utf-8", "replace")
+    if "charset" in mime.lower():
+        named = in_charset(text, [(b"content-type", mime.encode("utf-8", "replace"))])
+    else:
+        found = text_of(data, _decoded(block))
+        named = None if found is None else _in_codec(text, found[1])
+    return data if named is None else named
+
+
+def _in_codec(text: str, codec: str) -> bytes | None:
+    try:
+        return text.encode(codec)
+    except UnicodeError:
+        return None
 
 
 def _times(item: dict[str, Any]) -> tuple[float, float]:
@@ -209,7 +231,7 @@ def _frames(listed: Any) -> list[WebSocketFrame] | None:
         message = _dict(item)
         opcode = _integer(message.get("opcode"))
         text = _text(message.get("data"))
-        payload = text.encode("utf-8", "replace") if opcode == 1 else _content({"text": text, "encoding": "base64"})
+        payload = text.encode("utf-8", "replace") if opcode == 1 else _content({"text": text, "encoding": "base64"}, [])
         at_ms = round(_number(message.get("time")) * 1000)
         frames.append(WebSocketFrame(message.get("type") == "send", opcode, payload, len(payload), at_ms))
     return frames
