@@ -17,7 +17,7 @@ from wsproto.extensions import PerMessageDeflate
 
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.hooks import NoRules
-from dari.proxy.engine.websocket import KEPT_FRAMES, WebSocketTap
+from dari.proxy.engine.websocket import KEPT_BYTES, KEPT_FRAMES, WebSocketTap
 from dari.proxy.flow import SAMPLE_BYTES, Flow
 from tests.support.origins.origin import Line, origin
 from tests.support.proxy_engine import FAST, Memory, proxy, request, wire
@@ -163,3 +163,13 @@ async def test_an_unasked_switch_ends_the_origin_and_not_the_client() -> None:
     async with origin(handle) as there, origin() as good, proxy() as engine, wire(engine) as line:
         assert (await line.get(there.url(), "Connection: Upgrade", "Upgrade: websocket")).status == 502
         assert await line.is_open(good.url())
+
+
+def test_large_messages_are_kept_up_to_a_bound_for_each_flow() -> None:
+    flow, tapped = tap()
+    message = bytes(SAMPLE_BYTES)
+    for number in range(KEPT_FRAMES):
+        tapped.feed(False, b"\x82\x7e" + (SAMPLE_BYTES).to_bytes(2, "big") + message[:-2] + number.to_bytes(2, "big"))
+    kept = flow.frames or []
+    assert sum(len(frame.payload) for frame in kept) == KEPT_BYTES
+    assert kept[-1].payload[-2:] == (KEPT_FRAMES - 1).to_bytes(2, "big")

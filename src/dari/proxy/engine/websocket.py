@@ -1,6 +1,6 @@
 """What a WebSocket carries, read while it goes by: frames, fragments, permessage-deflate. Nothing is changed or held.
 
-The tap is bounded: a message keeps `flow.SAMPLE_BYTES`, a flow its newest `KEPT_FRAMES`.
+The tap is bounded: a message keeps `flow.SAMPLE_BYTES`, a flow its newest `KEPT_FRAMES` and `KEPT_BYTES`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dari.proxy.engine.hooks import RecorderHook
 from dari.proxy.flow import SAMPLE_BYTES, Flow, Headers, WebSocketFrame
 
 KEPT_FRAMES = 1000
+# Of all messages of a flow: thousands of flows stay in memory, and one that runs is written anew every second.
+KEPT_BYTES = 1024 * 1024
 _CONTINUATION = 0
 _FINAL, _COMPRESSED = 0x80, 0x40
 # A compressed message above this is not followed further; its direction is shown compressed from there on.
@@ -29,6 +31,7 @@ class WebSocketTap:
         server_resets = b"server_no_context_takeover" in extensions
         self._flow = flow
         self._recorder = recorder
+        self._kept_bytes = 0
         flow.frames = []
         self._sides = {
             True: _Side(_Inflater(client_resets) if deflates else None),
@@ -41,8 +44,9 @@ class WebSocketTap:
             frames = self._flow.frames
             assert frames is not None
             frames.append(frame)
-            if len(frames) > KEPT_FRAMES:
-                del frames[0]
+            self._kept_bytes += len(payload)
+            while len(frames) > KEPT_FRAMES or self._kept_bytes > KEPT_BYTES:
+                self._kept_bytes -= len(frames.pop(0).payload)
             if self._recorder is not None:
                 self._recorder.frame(self._flow, frame)
 
