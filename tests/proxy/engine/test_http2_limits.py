@@ -6,16 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame, PingFrame, SettingsFrame
 
+from dari.proxy.engine.flow_control import PEER_FULL
+from dari.proxy.engine.http2.client import ClientSession, ClientStream
 from dari.proxy.engine.http2.wire import MAX_STREAMS, WINDOW_BYTES
 from tests.support.origins.h2_peer import Fields
 from tests.support.origins.origin import Line, origin
-from tests.support.proxy_engine import Memory
+from tests.support.proxy_engine import FAST, Memory
 from tests.support.proxy_engine_h2 import OLD_TLS, decrypting, h2_client
 
 GOOD: Fields = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"localhost"), (b":path", b"/")]
@@ -230,3 +233,22 @@ async def test_noise_ends_the_connection_and_nothing_else(tmp_path: Path, seed: 
                 await client.closed()
         async with h2_client(engine, there.port) as client:
             assert (await client.answer(client.ask_raw(GOOD))).body == b"ok"
+
+
+async def test_an_answer_to_an_upload_that_the_origin_does_not_read_leaves_no_stream_behind(tmp_path: Path) -> None:
+    async def handle(line: Line) -> None:
+        await asyncio.Event().wait()
+
+    memory, impatient = Memory(), replace(FAST, request_timeout_s=0.5)
+    async with origin(handle, tls=OLD_TLS) as there, decrypting(tmp_path, memory, impatient) as engine:
+        async with h2_client(engine, there.port) as client:
+            side = client.ask_raw(changed(b":method", b"POST"), ends=False)
+            await memory.until_begun(1)
+            assert engine._core is not None
+            (session,) = (one for one in engine._core.connections if isinstance(one, ClientSession))
+            request = session.streams[side.number].owner
+            assert isinstance(request, ClientStream)
+            request.hold(PEER_FULL)  # as an origin does whose buffers are full
+            await client.say(side.number, b"never read", ends=True)
+            assert (await client.answer(side)).status == 408
+            assert not session.streams

@@ -220,10 +220,11 @@ class Http2Stream(asyncio.Transport):
     def _settle(self) -> None:
         if self._is_closing or not self.has_sent_end:
             return
-        if self._has_told_end:
+        if self._has_told_end or (self._is_released and self.has_received_end):
             self._is_closing = True
+            self._inbox.clear()
             self.session.forget(self)
-        elif self._is_released and not self.has_received_end:
+        elif self._is_released:
             # RFC 9113, 8.1: the answer is whole, the rest of the question is not wanted.
             self.reset(ErrorCodes.NO_ERROR)
 
