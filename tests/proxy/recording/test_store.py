@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -332,3 +333,43 @@ def test_whoever_waits_for_a_flush_does_not_wait_for_the_batch(path: Path) -> No
         store.flush()
         assert store.get(number) is not None
     store.close()
+
+
+def test_a_disk_that_others_filled_costs_new_flows_and_not_the_recorded_ones(path: Path) -> None:
+    store = FlowStore(path, batch_s=0)
+    for number in range(1, 51):
+        store.put(flow(number, response=os.urandom(8000)))
+    store.flush()
+    # As SQLite meets a full disk: the file can grow no more, though it is far from its own limit.
+    limit = store._writer.execute("PRAGMA max_page_count").fetchone()[0]
+    store._writer.execute("PRAGMA max_page_count = 1")
+    for number in range(51, 61):
+        store.put(flow(number, response=os.urandom(16_000)))
+    store.flush()
+    assert store.ids() >= set(range(1, 51)) and store.lost > 0 and "full" in (store.problem or "")
+    store._writer.execute(f"PRAGMA max_page_count = {limit}")
+    store.put(flow(99))
+    store.flush()
+    assert 99 in store.ids()
+    store.close()
+
+
+def test_a_clock_that_is_set_back_keeps_no_running_request_from_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FlowStore(path)
+    store.close()  # its thread asks no more; it has just asked
+    hour_ago, soon = time.time() - 3600, time.monotonic() + store_module.OPEN_S
+    monkeypatch.setattr(store_module.time, "time", lambda: hour_ago)
+    monkeypatch.setattr(store_module.time, "monotonic", lambda: soon)
+    store.open_flows = lambda: [running(6, started_unix_ms=0)]
+    assert [one.id for one in store._still_open()] == [6]
+
+
+def test_a_database_that_cannot_be_written_says_which_file_it_is(path: Path) -> None:
+    FlowStore(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE facts")
+    connection.close()
+    with pytest.raises(Unavailable, match=str(path)):
+        FlowStore(path)

@@ -99,17 +99,11 @@ class FlowStore:
         """Asked once a second for the requests that are still running."""
         private_dir(path.parent)
         self._writer = _opened(path, migrations)
-        self._page_bytes: int = self._writer.execute("PRAGMA page_size").fetchone()[0]
-        # The real end of the disk space we take; eviction keeps below it.
-        self._writer.execute(f"PRAGMA max_page_count = {max(16, size_bytes * 5 // 4 // self._page_bytes)}")
-        self.saved_seq = self._fact("last_seq", 0)
-        """The last number of the log that is known to be given out."""
-        was_clean = self._fact("is_clean", 1) == 1
-        self.first_seq = self.saved_seq + (1 if was_clean else 5 * CRASH_GAP)
-        """Above every number that was given out, known or not."""
-        self._last_id = max(self._fact("last_id", 0), self._last_row()) + (0 if was_clean else CRASH_GAP)
-        for name, value in (("is_clean", 0), ("last_id", self._last_id), ("last_seq", self.first_seq)):
-            self._set_fact(name, value)
+        try:
+            self._begin()
+        except sqlite3.Error as error:
+            self._writer.close()
+            raise _cannot_open(path, error) from error
         self._reader = _connected(path)
         self._reading = threading.Lock()
         self._queue: deque[Flow | Clearing] = deque()
@@ -121,9 +115,22 @@ class FlowStore:
         self._written = threading.Condition()
         self._asked = self._answered = 0
         self._open_seen: dict[int, tuple[object, ...]] = {}
-        self._open_asked = 0.0
+        self._open_asked = -OPEN_S
         self._thread = threading.Thread(target=self._run, name="traffic-store", daemon=True)
         self._thread.start()
+
+    def _begin(self) -> None:
+        self._page_bytes: int = self._writer.execute("PRAGMA page_size").fetchone()[0]
+        # The real end of the disk space we take; eviction keeps below it.
+        self._writer.execute(f"PRAGMA max_page_count = {max(16, self.size_bytes * 5 // 4 // self._page_bytes)}")
+        self.saved_seq = self._fact("last_seq", 0)
+        """The last number of the log that is known to be given out."""
+        was_clean = self._fact("is_clean", 1) == 1
+        self.first_seq = self.saved_seq + (1 if was_clean else 5 * CRASH_GAP)
+        """Above every number that was given out, known or not."""
+        self._last_id = max(self._fact("last_id", 0), self._last_row()) + (0 if was_clean else CRASH_GAP)
+        for name, value in (("is_clean", 0), ("last_id", self._last_id), ("last_seq", self.first_seq)):
+            self._set_fact(name, value)
 
     def put(self, flow: Flow) -> None:
         """Write the flow soon; never blocks."""
@@ -278,10 +285,10 @@ class FlowStore:
 
     def _still_open(self) -> list[Flow]:
         """Requests that have run for a second and changed since they were written, asked for once a second."""
-        now = time.time()
-        if now - self._open_asked < OPEN_S:
+        # By a clock that nobody sets back: it would stop this for as long.
+        if (asked := time.monotonic()) - self._open_asked < OPEN_S:
             return []
-        self._open_asked = now
+        self._open_asked, now = asked, time.time()
         running = [flow for flow in self.open_flows() if flow.started_unix_ms < (now - OPEN_S) * 1000]
         seen, self._open_seen = self._open_seen, {flow.id: _progress(flow) for flow in running}
         return [flow for flow in running if seen.get(flow.id) != self._open_seen[flow.id]]
@@ -298,7 +305,8 @@ class FlowStore:
         try:
             self._commit(rows)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            # On a disk that others filled, old flows would go and make no room.
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or not self._reaches_limit(rows):
                 raise
             self.problem = str(error)
             self._evict(0.5)
@@ -345,6 +353,9 @@ class FlowStore:
     def _set_fact(self, name: str, value: int) -> None:
         self._writer.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
+    def _reaches_limit(self, rows: list[tuple[Any, ...]]) -> bool:
+        return self._used_bytes() + sum(len(row[-1]) for row in rows) > self.size_bytes
+
     def _used_bytes(self) -> int:
         pages = self._writer.execute("PRAGMA page_count").fetchone()[0]
         free = self._writer.execute("PRAGMA freelist_count").fetchone()[0]
@@ -380,13 +391,17 @@ def _opened(path: Path, migrations: tuple[str, ...]) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         connection.close()
         if error.sqlite_errorcode not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise Unavailable(f"cannot open {path}: {error}", "check who else uses it, and the disk") from error
+            raise _cannot_open(path, error) from error
         os.replace(path, path.with_name(f"{path.name}.broken-{int(time.time())}"))
         return _opened(path, migrations)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _cannot_open(path: Path, error: sqlite3.Error) -> Unavailable:
+    return Unavailable(f"cannot open {path}: {error}", "check who else uses it, and the disk")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[str, ...]) -> None:
