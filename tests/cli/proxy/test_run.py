@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -15,7 +16,10 @@ from typing import IO
 
 import pytest
 
+from dari.cli.kit.console import Output
+from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.lease import lease_path
+from dari.cli.proxy.run import _ensure_ca
 from tests.support.origins.origin import Origin, answering
 from tests.support.proxy_command import JSON, JSON_BODY, THEIRS, Shell, dari, ran, serving, trusting_origins
 
@@ -329,3 +333,17 @@ def test_a_crabd_that_was_stopped_during_the_run_is_put_right_and_left_stopped(s
     _, err = process.communicate("\n", timeout=40)
     assert process.returncode == 0, err
     assert_untouched(shell)
+
+
+def test_of_two_first_runs_one_makes_the_ca_and_both_go_on(shell: Shell) -> None:
+    shell.started()
+
+    async def both() -> None:
+        crab, out = Crab(shell.place), Output()
+        try:
+            await asyncio.gather(_ensure_ca(crab, out), _ensure_ca(crab, out))
+        finally:
+            await crab.close()
+
+    asyncio.run(both())
+    assert shell.json("ca")["loaded"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from dari.cli.kit.console import Output
 from dari.cli.kit.table import format_pairs, one_line
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, for_shell, group, leaf
+from dari.errors import Conflict
 from dari.paths import log_hint
 
 _MARKS = {"ok": ("ok  ", "green"), "warning": ("warn", "yellow"), "failed": ("FAIL", "red")}
@@ -85,7 +87,8 @@ async def _start(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     if arguments.listen is not None:
         await crab.call("engine.set_listen_addr", listen_addr=arguments.listen)
     if arguments.ca and not (await crab.call("ca.status"))["loaded"]:
-        await crab.call("ca.generate")
+        with suppress(Conflict):  # another one has just made it
+            await crab.call("ca.generate")
     is_new = True
     try:
         await crab.call("proxy.start")

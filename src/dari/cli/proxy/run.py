@@ -38,7 +38,7 @@ from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.flows import Flow
 from dari.cli.proxy.lease import Lease, StartedByRun
 from dari.cli.proxy.options import Commands, for_shell, leaf
-from dari.errors import DariError, Failed, InvalidInput, NotFound
+from dari.errors import Conflict, DariError, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.proxy.errors import ProxyAlreadyRunning
 
@@ -298,7 +298,10 @@ async def _ensure_ca(crab: Crab, out: Output) -> None:
     status = await crab.call("ca.status")
     out.note(*(f"dari proxy run: {for_shell(warning)}" for warning in status["warnings"]))
     if not status["loaded"]:
-        made = await crab.call("ca.generate")
+        try:
+            made = await crab.call("ca.generate")
+        except Conflict:
+            return  # another one has just made it
         out.note(f"dari proxy run: made a CA to decrypt with: {made['cert_path']}")
 
 

@@ -44,18 +44,23 @@ class CaExport(Struct, frozen=True):
 class CaApi:
     def __init__(self, runtime: ProxyRuntime) -> None:
         self._runtime = runtime
+        self._generating = asyncio.Lock()
 
     @expose("ca.generate", "control")
     async def generate(
         self, name: str = "Crab Proxy CA", days: int = 3650, key_type: KeyType = "ec", replace: bool = False
     ) -> CaStatus:
         """Make a CA and sign with it at once. One that is loaded is replaced only when asked: clients trust it."""
-        from dari.proxy.ca import CertificateAuthority
-
         if not name.strip():
             raise InvalidInput("the name of the CA is empty", "give a name that people recognise")
         if not 1 <= days <= MAX_CA_DAYS:
             raise InvalidInput(f"days must be 1 to {MAX_CA_DAYS}", "3650 are ten years")
+        async with self._generating:  # or two that find none would each make one, and clients trust the first
+            return await self._generate(name, days, key_type, replace)
+
+    async def _generate(self, name: str, days: int, key_type: KeyType, replace: bool) -> CaStatus:
+        from dari.proxy.ca import CertificateAuthority
+
         runtime = self._runtime
         if runtime.authority is not None and not replace:
             raise Conflict(
