@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from dari.cli.proxy import child
-from dari.cli.proxy.child import Signals
+from dari.cli.proxy.child import Signals, run_child
 
 TELLING = """
 import os, signal, sys
@@ -62,3 +62,17 @@ async def test_after_the_command_nothing_interrupts_the_clean_up() -> None:
             signals._arrived(signal.SIGINT)
         await asyncio.sleep(0)  # where a cancelled task would end
         assert signals.ended_by is None
+
+
+async def test_a_signal_that_our_caller_ignores_is_ignored_by_the_command_too() -> None:
+    program = "import signal, sys; sys.exit(7 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else 1)"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with Signals() as signals:
+            assert await run_child([sys.executable, "-c", program], os.environ, signals) == 7
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0)
+            assert signals.ended_by is None
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

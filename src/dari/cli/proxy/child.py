@@ -28,7 +28,10 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 
 class Signals:
-    """What reaches us is the command's while it runs; before that it ends us, afterwards nothing interrupts."""
+    """What reaches us is the command's while it runs; before that it ends us, afterwards nothing interrupts.
+
+    A signal that our caller ignores (`nohup`, a job in the background) stays ignored, by the command too.
+    """
 
     def __init__(self) -> None:
         self._task = asyncio.current_task()
@@ -40,6 +43,8 @@ class Signals:
     def __enter__(self) -> Signals:
         loop = asyncio.get_running_loop()
         for number in (*_FROM_TERMINAL, *_FORWARDED):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                continue
             with suppress(RuntimeError, ValueError):  # not the main thread
                 loop.add_signal_handler(number, self._arrived, number)
         return self
