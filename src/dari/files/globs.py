@@ -28,7 +28,13 @@ def compile_parts(parts: Sequence[str]) -> Words:
     """The same with the folders apart. `fnmatch` writes expressions that do not backtrack."""
     if parts and parts[-1] == "**":
         parts = [*parts, "*"]
-    return tuple(None if part == "**" else re.compile(fnmatch.translate(part)) for part in parts)
+    return tuple(None if part == "**" else re.compile(fnmatch.translate(_closed(part))) for part in parts)
+
+
+def _closed(part: str) -> str:
+    """A bracket that nothing closes is itself. `fnmatch` looks for its end from each of them on: 20,000 took 50 s."""
+    end = part.rfind("]") + 1
+    return part[:end] + part[end:].replace("[", "[[]")
 
 
 def glob_matches(words: Words, names: Sequence[str]) -> bool:

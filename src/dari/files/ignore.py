@@ -24,6 +24,19 @@ MAX_IGNORE_BYTES = 256 * 1024
 MAX_PATTERNS = 2000
 _log = logging.getLogger("dari.files")
 _SPECIAL = re.compile(r"[*?\[\\]")
+# Bounded: of a line of brackets each would be followed to its end.
+_ESCAPE_OR_SET = re.compile(r"\\(.)|\[([!^]?)(\]?(?:\[:[a-z]{1,9}:\]|\\.|[^\]\\]){0,256}+)\]")
+_IN_SET = re.compile(r"\[:([a-z]{1,9}):\]|\\(.)")
+_CLASSES = {
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "alnum": "a-zA-Z0-9",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "xdigit": "0-9a-fA-F",
+    "space": " \t\n\r\v\f",
+    "blank": " \t",
+}
 
 IgnoredBy = Literal["git", "own"]
 
@@ -158,7 +171,7 @@ def _parse_line(line: str) -> IgnoreRule | None:
     is_negated = text.startswith("!")
     text = text[1:] if is_negated else text
     only_folders = text.endswith("/")
-    text = text.rstrip("/") if only_folders else text
+    text = text.removesuffix("/")
     is_anchored = "/" in text
     text = text.removeprefix("/")
     if not text or re.search(r"(?<!\\)(?:\\\\)*\\$", text):
@@ -168,9 +181,9 @@ def _parse_line(line: str) -> IgnoreRule | None:
             return IgnoreRule(is_negated, only_folders, name=text)
         if text[0] == "*" and len(text) > 1 and not _SPECIAL.search(text[1:]):
             return IgnoreRule(is_negated, only_folders, suffix=text[1:])
-        (pattern,) = compile_parts([_unescape(text)]) if text != "**" else compile_parts(["*"])
+        (pattern,) = compile_parts([_as_fnmatch(text)]) if text != "**" else compile_parts(["*"])
         return IgnoreRule(is_negated, only_folders, pattern=pattern)
-    return IgnoreRule(is_negated, only_folders, words=compile_parts([_unescape(part) for part in text.split("/")]))
+    return IgnoreRule(is_negated, only_folders, words=compile_parts([_as_fnmatch(part) for part in text.split("/")]))
 
 
 def _without_blanks(line: str) -> str:
@@ -179,6 +192,15 @@ def _without_blanks(line: str) -> str:
     return f"{text} " if text.endswith("\\") and len(line) > len(text) else text
 
 
-def _unescape(part: str) -> str:
-    r"""`\*` as the `[*]` of fnmatch."""
-    return re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], part)
+def _as_fnmatch(part: str) -> str:
+    r"""A name as fnmatch spells it: `\*` is `[*]`, `[^a]` is `[!a]`, `[[:digit:]]` is `[0-9]`."""
+
+    def spell(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return f"[{found[1]}]" if found[1] in "*?[" else found[1]
+        inside = _IN_SET.sub(lambda one: _CLASSES.get(one[1], "") if one[1] else one[2], found[3])
+        # A bracket stands first in a set, or it would end it.
+        first = "]" if "]" in inside else ""
+        return f"[{'!' if found[2] else ''}{first}{inside.replace(']', '')}]"
+
+    return _ESCAPE_OR_SET.sub(spell, part)

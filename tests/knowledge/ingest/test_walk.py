@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dari.files.globs import compile_glob, glob_matches
 from dari.files.ignore import MAX_PATTERNS, IgnoreRules
 from dari.files.inside import FileTooLarge, read_inside
 from dari.files.secrets import is_secret_name
@@ -48,12 +49,14 @@ TREE = (
         "tmp/two.md",
         "한글/문서.md",
     ),
+    *(f"sets/{name}.md" for name in ("n1", "na", "w1", "wa", "d1", "da", "s]", "sa", "sb", "x-", "xa")),
 )
 RULES = {
     ".gitignore": "*.log.md\n!keep.log.md\n/build/\n# comment\n\n\\#hash.md\n\\!bang.md\nstar\\*.md\ndoc/**/c.md\n"
     "tmp/*\n!tmp/two.md\nsp\\ ace.md\n",
     "src/.gitignore": "deep/*.md\n!deep/w.md\nbuild\n",
     "한글/.gitignore": "문*\n",
+    "sets/.gitignore": "n[^0-9].md\nw[!0-9].md\nd[[:digit:]].md\ns[a\\]].md\nx[^[:alpha:]]*\n*//\n",
 }
 
 
@@ -102,8 +105,9 @@ def test_kebabignore_wins_over_gitignore(tmp_path: Path) -> None:
 
 
 def test_a_hostile_pattern_takes_no_longer_than_any_other(tmp_path: Path) -> None:
-    rules = IgnoreRules(["*a" * 40 + "*b", "**/" * 60 + "x", "[" * 100, "\\"])
+    rules = IgnoreRules(["*a" * 40 + "*b", "**/" * 60 + "x", "[" * 50_000, "[" * 50_000 + "\\]", "\\"])
     assert rules.decide(["a" * 250] * 40, False) is None
+    assert glob_matches(compile_glob("[" * 50_000), ["[" * 50_000])
 
 
 def test_the_names_of_an_ignore_file_are_looked_up_however_many_they_are(tmp_path: Path) -> None:
