@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import left_processes, scheduling
+from tests.support import left_processes, scheduling, stuck_tests
 from tests.support.async_tests import run_async_test
 from tests.support.waiting import wait_until
 
@@ -34,6 +34,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(left_processes)
     config.pluginmanager.register(scheduling)
+    config.pluginmanager.register(stuck_tests)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -171,8 +171,11 @@ def _cover(arguments: list[str]) -> int:
 
 
 def _on_all_cores() -> list[str]:
-    """Two tests more than there are cores: most wait for a process now and then."""
-    return ["-n", str((os.cpu_count() or 1) + 2), "--dist", "loadgroup"]
+    """Two tests more than there are cores: most wait for a process now and then.
+
+    A worker that dies fails the run: with another in its place pytest-xdist 3.8 would wait for it for ever.
+    """
+    return ["-n", str((os.cpu_count() or 1) + 2), "--dist", "loadgroup", "--max-worker-restart=0"]
 
 
 def _ensure_system() -> list[str]:
