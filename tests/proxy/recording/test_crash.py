@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 from dari.proxy.recording.recording import Recording
+from dari.proxy.recording.store import FlowStore
+from tests.support.flows import running
 
 WRITER = """
 import sys, time
@@ -61,3 +63,14 @@ async def test_kill_9_loses_less_than_the_last_second_and_the_database_is_whole(
         names = {int(name.partition(".")[0]) for name in os.listdir(traffic.bodies.directory)}
         assert names <= kept  # no body without its flow
         await traffic.close()
+
+
+async def test_a_request_that_a_crash_cut_short_is_over_in_the_database_too(tmp_path: Path) -> None:
+    crashed = FlowStore(tmp_path / "traffic.db")
+    crashed.put(running(1))
+    crashed.close()
+    await Recording.open(tmp_path).close()
+    store = FlowStore(tmp_path / "traffic.db")
+    found = store.get(1)
+    store.close()
+    assert found is not None and found.state == "done" and found.error is not None

@@ -215,6 +215,7 @@ class Recording:
                 continue
             if flow.state != "done":
                 flow.state, flow.error = "done", flow.error or "the proxy ended before this request did"
+                store.put(flow)  # or it would run for ever once it is no longer among the newest
             self.ring.began(flow)
             self.ring.finished(flow)
         self.ring.last_seq = max(self.ring.last_seq, store.first_seq - 1)
