@@ -139,5 +139,7 @@ def _read(file: int) -> StartedByRun:
 
 
 def _write(file: int, borrowed: StartedByRun) -> None:
-    os.ftruncate(file, 0)
-    os.pwrite(file, msgspec.json.encode(borrowed), 0)
+    data = msgspec.json.encode(borrowed)
+    # Blanks over what was there, then the cut: a run that is killed in between leaves a record that can be read.
+    os.pwrite(file, data.ljust(os.fstat(file).st_size), 0)
+    os.ftruncate(file, len(data))
