@@ -24,6 +24,7 @@ def read(text: str) -> FileContents:
         (f"x: {'9' * 5000}\n", "mcp.yaml:1"),
         (f"x: {'[' * 2000}{']' * 2000}\n", "nested deeper than 100 levels"),
         (f"x: {'[' * 150}{']' * 150}\n", "mcp.yaml:1: nested deeper than 100 levels"),
+        (f"x: {'a' * 300_000}\n", "a YAML file at most 262144"),
     ],
 )
 def test_yaml_that_has_no_value_is_a_problem_of_its_file_alone(text: str, said: str) -> None:

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 _PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+MAX_YAML_CHARS = 256 * 1024
+"""PyYAML takes a second for this, in which nobody else is answered; anybody's project may have a file."""
 MAX_NODES = 100_000
 """Aliases multiply: ten lines of them can stand for a billion values."""
 
 
 def parse(text: str, file: str) -> Node:
     """The tree of one YAML document, with the plain types of JSON; tags that build Python objects are refused."""
+    if len(text) > MAX_YAML_CHARS:
+        fact = f"{file} has {len(text)} characters, and a YAML file at most {MAX_YAML_CHARS}"
+        raise InvalidInput(fact, "write it as mcp.json")
     try:
         import yaml
     except ImportError as error:
