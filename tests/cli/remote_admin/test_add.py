@@ -156,6 +156,17 @@ async def test_a_name_in_use_is_overwritten_only_when_told(person: Person) -> No
     assert person.servers()["s"] == {"command": "two"}
 
 
+async def test_of_several_pasted_servers_all_are_written_or_none(person: Person) -> None:
+    person.write({"id": "old", "command": "x"})
+    before = person.user_file.read_bytes()
+    pasted = '{"mcpServers": {"new": {"command": "a"}, "%s": {"command": "b"}}}'
+    assert (await person.run("add", "--json", pasted % "old")).code == 1
+    assert (await person.run("add", "--json", pasted % "a/b")).code == 1
+    assert person.user_file.read_bytes() == before
+    assert (await person.run("add", "--json", pasted % "newer")).code == 0
+    assert set(person.servers()) == {"old", "new", "newer"}
+
+
 async def test_a_name_that_a_stronger_file_has_is_told(person: Person) -> None:
     await person.run("add", "s", "--project", "--", "one")
     answer = await person.run("add", "s", "--", "two")

@@ -91,8 +91,12 @@ class ConfigService:
 
     def add(self, id: str, entry: JsonEntry, layer: Layer = "user", replaces: bool = False) -> Path:
         """Write a server down; returns the file. Names of stronger layers still win."""
+        return self.add_all({id: entry}, layer, replaces)
+
+    def add_all(self, entries: Mapping[str, JsonEntry], layer: Layer = "user", replaces: bool = False) -> Path:
+        """Write all of these servers down, or none."""
         path = self.around.file_of(layer)
-        self._edit(path, lambda file: file.add(id, entry, replaces))
+        self._edit(path, lambda file: file.add_all(dict(entries), {}, replaces))
         return path
 
     def remove(self, id: str) -> Path:

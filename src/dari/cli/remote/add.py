@@ -140,11 +140,11 @@ async def run_add(arguments: argparse.Namespace, context: CommandContext) -> int
         )
     entries = await _entries(arguments, context)
     file = book.around.file_of(layer)
+    try:
+        book.add_all(entries, layer, arguments.replace)
+    except Conflict as conflict:
+        raise Conflict(conflict.message, "choose another name, or overwrite it: --replace") from None
     for id, entry in entries.items():
-        try:
-            book.add(id, entry, layer, arguments.replace)
-        except Conflict as conflict:
-            raise Conflict(conflict.message, "choose another name, or overwrite it: --replace") from None
         console.out(f"added '{one_line(id)}' to {one_line(file)}\n")
         for advice in advise(book.load(), id, entry, file):
             context.warn(advice)
