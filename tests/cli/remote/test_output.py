@@ -168,6 +168,13 @@ async def test_a_folder_that_cannot_be_made_is_said_before_the_tool_is_called(tm
         assert not [line for line in run.noted() if line.startswith("call")]
 
 
+def test_a_name_of_any_length_becomes_the_name_of_a_file(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, "\U00020000" * 300)
+    assert "saved to" in store.keep(base64.b64encode(b"pixels").decode(), "image/png")
+    store.check()
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"pixels"]
+
+
 async def test_a_result_is_printed_also_when_its_picture_cannot_be_saved(tmp_path: Path) -> None:
     store = ContentStore(tmp_path / "pictures", "gallery")
     store.prepare()

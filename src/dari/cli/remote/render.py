@@ -42,7 +42,8 @@ class ContentStore:
 
     def __init__(self, folder: Path | None, stem: str) -> None:
         self._folder = folder
-        self._stem = re.sub(r"[^\w.-]+", "_", stem).strip("._") or "content"
+        # A file's name has at most 255 bytes, and a letter up to four.
+        self._stem = re.sub(r"[^\w.-]+", "_", stem).strip("._")[:50] or "content"
         self._count = 0
         self._failure: InvalidInput | None = None
 
