@@ -146,3 +146,16 @@ def test_a_paste_into_something_of_ours_does_not_reach_the_program(crux: Crux, t
         someone.until_text("z")
         assert someone.screen[0] == "z"
         leave(someone)
+
+
+def test_the_list_of_windows_follows_the_size_of_the_terminal(crux: Crux) -> None:
+    with person("attach", cols=90, rows=25) as someone:
+        someone.until_text("$")
+        someone.type(PREFIX + "w")
+        someone.until(lambda: "Enter: go there" in someone.status)
+        someone.engine.feed(b"\x1b[2J")
+        someone.resize(70, 15)
+        someone.until(lambda: "Enter: go there" in someone.status)
+        someone.type("q")
+        someone.until_text("$")
+        leave(someone)

@@ -193,3 +193,23 @@ def test_keys_for_a_program_that_does_not_read_hold_up_nobody(tmp_path: Path) ->
                 await api.type_bytes("a", b64encode(b"\x03").decode())
 
     asyncio.run(run())
+
+
+def test_copy_mode_ends_with_the_screen_that_it_looked_at(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with house_in(tmp_path) as house:
+            api, scripts = house.service.attach, house.service.scripts
+            pane = await _open(house, "sh", "-c", "seq 1 200; exec cat")
+            frame = await _until(api, "200", await _frame(api))
+            await api.use_copy_mode("a", "move", rows=-1000)
+            await api.use_copy_mode("a", "select")
+            frame = await _until(api, "1", await _frame(api, frame.version))
+            assert frame.is_copying
+            await scripts.respawn_pane(pane, ["sh", "-c", "echo new; exec cat"], force=True)
+            frame = await _until(api, "new", frame)
+            assert not frame.is_copying
+            assert frame.scrolled == 0
+            copied = await api.use_copy_mode("a", "copy")
+            assert copied.text == ""
+
+    asyncio.run(run())

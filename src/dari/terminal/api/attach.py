@@ -209,7 +209,9 @@ class AttachApi:
         if action == "leave":
             _leave_copy_mode(found, pane)
             return CopyModeResult(False)
-        mode = found.copy_modes.setdefault(pane.id, CopyMode(pane.engine))
+        mode = found.copy_modes.get(pane.id)
+        if mode is None or not mode.is_of(pane.engine):
+            mode = found.copy_modes[pane.id] = CopyMode(pane.engine)
         match action:
             case "move":
                 mode.move(rows, cols)

@@ -32,6 +32,10 @@ class CopyMode:
         self._needle = ""
         self._is_upwards = False
 
+    def is_of(self, engine: Engine) -> bool:
+        """Whether it looks at this screen; a program that takes another one's place gets a new one."""
+        return self._engine is engine
+
     @property
     def scrolled(self) -> int:
         """Rows between the bottom of the view and the bottom of the screen."""

@@ -100,7 +100,11 @@ class Viewer:
             return ViewFrame(version=self._version, is_over=True)
         if known != self._version:
             self.forget()
-        self.copy_modes = {pane: mode for pane, mode in self.copy_modes.items() if pane in self._all.panes}
+        for pane_id, copy_mode in list(self.copy_modes.items()):
+            pane = self._all.panes.get(pane_id)
+            if pane is None or not copy_mode.is_of(pane.engine):
+                del self.copy_modes[pane_id]
+                self.scrolled.pop(pane_id, None)
         for pane_id, copy_mode in self.copy_modes.items():
             self.scrolled[pane_id] = copy_mode.scrolled
         places = (window.id, window.cols, window.rows, self.size, window.tab.id, tuple(window.tab.areas().items()))

@@ -143,6 +143,8 @@ class AttachView:
             # Before the first frame nobody knows us; the next question carries the size.
             if self._frame:
                 self._try("crux:attach/resize", cols=cols, rows=max(1, rows - 1))
+            if self._chooser is not None:
+                self._screen.write(self._chooser.draw(cols, rows))
 
     def _draw_again(self) -> None:
         self._screen.write(self._drawing.undo_modes())  # the next frame may be of another program
