@@ -7,11 +7,17 @@ import json
 import os
 import socket
 import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from dari.daemon.ancestry import ancestors
 from dari.daemon.peer import PeerCredentials
+from dari.daemon.person import AGENT_HOSTS
 from dari.errors import Conflict, DariError, InvalidInput
 from dari.transport import unix
 from tests.support.leftovers import open_descriptors
@@ -121,6 +127,40 @@ async def test_a_peer_of_another_user_is_refused(
         assert len(rig.server.sessions) == 0
         monkeypatch.undo()
         assert (await (await rig.unix()).ask(PING))["result"] == {}
+
+
+BRIEF_SERVER = """
+import socket, sys
+line = socket.socket(socket.AF_UNIX)
+line.connect(sys.argv[1])
+line.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\\n')
+line.recv(4096)
+"""
+HOST = """
+import subprocess, sys
+subprocess.run(["crux-mcp-bridge", *sys.argv[1:]], executable=sys.executable, check=True)
+print(flush=True)
+input()
+"""
+
+
+@contextmanager
+def host_of_brief_server(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """It starts a server of ours that says one word and ends, writes a line then, and ends when it reads one."""
+    argv = [sys.executable, "-c", HOST, "-c", BRIEF_SERVER, str(path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as host:
+        yield host
+        host.communicate(b"\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
+async def test_the_host_of_a_server_that_connected_is_known_after_that_server_has_ended(tmp_path: Path) -> None:
+    """An agent can end its server in the moment when that has sent a call, and approve the call from its own shell."""
+    async with running(transport="stdio", socket_path=tmp_path / "s"):
+        with host_of_brief_server(tmp_path / "s") as host:
+            assert host.stdout is not None
+            assert await asyncio.to_thread(host.stdout.readline) == b"\n"
+            assert f"below process {host.pid}" in AGENT_HOSTS.find_above(ancestors(host.pid))
 
 
 async def test_one_connection_too_many_is_closed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

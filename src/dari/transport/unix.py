@@ -14,8 +14,8 @@ from typing import cast
 from msgspec.structs import replace
 
 from dari.core.scopes import Grant
-from dari.daemon.peer import ConnectedSocket, peer_credentials
-from dari.daemon.person import find_confined
+from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
+from dari.daemon.person import AGENT_HOSTS, find_confined
 from dari.daemon.unix_socket import bind_private, is_hung_up
 from dari.log import format_event
 from dari.mcp.server import Server
@@ -43,7 +43,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio.Transport but are not subclasses of it.
         self.transport = cast(asyncio.Transport, transport)
-        if not _is_ours(transport.get_extra_info("socket")):
+        peer = _read_peer(transport.get_extra_info("socket"))
+        if peer is None or peer.uid != os.geteuid():
             _log.warning(format_event("unix", "refused", "the peer is another user"))
             self.transport.abort()
             return
@@ -51,6 +52,8 @@ class _Connection(asyncio.Protocol):
             _log.warning(format_event("unix", "refused", f"{MAX_CONNECTIONS} connections are open"))
             self.transport.abort()
             return
+        AGENT_HOSTS.note_client(peer.pid)  # now: an agent can end its server as soon as that has sent a call
+        self._peer = peer
         self._owner.connections[self] = asyncio.get_running_loop().time()
 
     @property
@@ -118,11 +121,7 @@ class _Connection(asyncio.Protocol):
         self.transport.abort()
 
     def _grant(self) -> Grant:
-        try:
-            peer = peer_credentials(self.transport.get_extra_info("socket"))
-            is_free = not find_confined(peer.pid, peer.started)
-        except OSError:
-            is_free = False
+        is_free = not find_confined(self._peer.pid, self._peer.started)
         return self._owner.grant if is_free else replace(self._owner.grant, may_relay_person=False)
 
     def _become_http(self, protocol: asyncio.Protocol) -> None:
@@ -201,8 +200,8 @@ def is_gone(peer: socket.socket) -> bool:
     return sys.platform == "linux" and is_hung_up(peer)
 
 
-def _is_ours(peer: ConnectedSocket) -> bool:
+def _read_peer(sock: ConnectedSocket) -> PeerCredentials | None:
     try:
-        return peer_credentials(peer).uid == os.geteuid()
+        return peer_credentials(sock)
     except OSError:
-        return False
+        return None
