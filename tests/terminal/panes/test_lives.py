@@ -6,9 +6,10 @@ import asyncio
 import os
 import pty
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ def terminal() -> Iterator[int]:
     yield terminal
     os.close(terminal)
     os.close(master)
+
+
+@contextmanager
+def session_leader() -> Iterator[int]:
+    """Like the shell of a terminal."""
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
+        yield process.pid
+        process.kill()
 
 
 def is_running(pid: int) -> bool:
@@ -125,6 +134,7 @@ async def test_the_users_own_files_are_read_first(tmp_path: Path) -> None:
 async def test_a_busy_pane_is_closed_only_by_force(tmp_path: Path) -> None:
     async with pane_in(tmp_path) as pane:
         await pane.execute("sleep 600", 0.1)
+        await until(lambda: (found := pane.foreground()) is not None and found.name == "sleep")  # past its exec
         with pytest.raises(Conflict, match="sleep"):
             await pane.close()
         assert pane.is_alive
@@ -233,13 +243,11 @@ async def test_a_program_of_a_killed_keeper_is_not_looked_for_by_its_number_agai
         os.kill(keepers.pid, signal.SIGKILL)
         await lost.ended.wait()
         again = await Pane.open(keepers, "2", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
-        stranger = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)
-        lost.pid = stranger.pid
-        await keepers.end(lost)
-        await again.close(force=True)  # by now the keeper has done what it was told
-        assert is_running(stranger.pid)
-        stranger.kill()
-        await stranger.wait()
+        with session_leader() as stranger:
+            lost.pid = stranger
+            await keepers.end(lost)
+            await again.close(force=True)  # by now the keeper has done what it was told
+            assert is_running(stranger)
 
 
 @linux
