@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from dari.errors import Unavailable
+from dari.errors import InvalidInput, Unavailable
 from dari.installation import install_extra
 from dari.knowledge.ask.asker import AskRequest
 from dari.knowledge.ask.prompt import ChatMessage
 from dari.knowledge.config import load_settings
+from dari.knowledge.health import run_doctor
+from dari.knowledge.models.installed import use_folder
 from dari.knowledge.service import MAX_OPEN_SERVICES, KnowledgeService, ServiceCache
 from tests.support.knowledge_base import index_notes, write_config, write_notes
+from tests.support.tiny_models import own_folder
 
 WAIT_S = 30.0
 
@@ -85,3 +88,25 @@ def test_a_store_whose_package_is_not_installed_names_the_command_that_installs_
     with closing(KnowledgeService(load_settings(None, environ))) as service, pytest.raises(Unavailable) as failure:
         service.base()
     assert failure.value.hint == install_extra("postgres")
+
+
+def test_a_model_that_cannot_be_opened_leaves_the_words_and_is_used_when_it_is_back(tmp_path: Path) -> None:
+    """Such as one on a disk that is not mounted."""
+    _configs(tmp_path, 1)
+    environ = {"DARI_HOME": str(tmp_path / "home"), "KEBAB_STORE_DATA_DIR": str(tmp_path / "data")}
+    folder = own_folder(tmp_path / "disk" / "own")
+    use_folder(tmp_path / "data", folder)
+    away = folder.rename(tmp_path / "unmounted")
+    with ServiceCache() as services:
+        service = services.get(None, environ, False)
+        found = service.search("backups")
+        assert (found.mode, found.degraded) == ("lexical", "model_failed")
+        assert found.hits and "manifest.json" in str(found.hint)
+        assert service.list_docs().docs
+        with pytest.raises(InvalidInput, match="manifest.json"):
+            service.search("backups", mode="vector")
+        checks = {check.name: check for check in run_doctor(lambda: service).checks}
+        assert checks["store"].ok
+        assert not checks["embedding_model"].ok and "manifest.json" in str(checks["embedding_model"].detail)
+        away.rename(folder)
+        assert service.search("backups").degraded == "no_vectors"

@@ -156,7 +156,8 @@ def _check_embedding(service: KnowledgeService, base: OpenBase | None) -> Iterat
 
     settings = service.settings
     try:
-        model = base.model if base is not None else load_model(settings.config.embedding, settings.data.data)
+        model = base.model if base is not None else None
+        model = model or load_model(settings.config.embedding, settings.data.data)  # which says why there is none
         if model is None:
             detail = "no model: search compares words only"
             yield DoctorCheck(name="embedding_model", ok=True, detail=detail, hint="kebab models install")

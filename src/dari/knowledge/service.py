@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
+from dari.errors import DariError, InvalidInput
 from dari.knowledge.asked_for import asked_for_in
 from dari.knowledge.backend import Backend, Signature, inode, open_backend
 from dari.knowledge.config import LlmSettings, Settings, load_settings
 from dari.knowledge.document import SearchMode
-from dari.knowledge.errors import NotIndexed, ReadonlyMode, classify
+from dari.knowledge.errors import ModelNotInstalled, NotIndexed, ReadonlyMode, classify
 from dari.knowledge.paths import config_file
 from dari.knowledge.render import Renderer
 from dari.knowledge.store.records import EVERY_DOCUMENT, DocumentFilter
@@ -70,6 +71,7 @@ class OpenBase:
         searcher: Searcher,
         signature: Signature,
         english: EmbeddingModel | None = None,
+        model_failure: DariError | None = None,
     ) -> None:
         self.store = store
         self.lexical = lexical
@@ -78,6 +80,11 @@ class OpenBase:
         self.searcher = searcher
         self.signature = signature
         self.english = english
+        self.model_failure = model_failure
+        """Why there is no model though one is chosen; each call tries again."""
+
+    def is_current(self, signature: Signature) -> bool:
+        return self.signature == signature and self.model_failure is None
 
 
 def _counted(method: Callable[Concatenate[KnowledgeService, P], T]) -> Callable[Concatenate[KnowledgeService, P], T]:
@@ -142,10 +149,10 @@ class KnowledgeService:
     def base(self) -> OpenBase:
         """The open store with its indexes. NotIndexed before the first ingest."""
         base = self._base
-        if base is not None and base.signature == self._signature():
+        if base is not None and base.is_current(self._signature()):
             return base
         with self._opening:
-            if self._base is None or self._base.signature != self._signature():
+            if self._base is None or not self._base.is_current(self._signature()):
                 # The old one is left to who still reads from it: SQLite and tantivy keep removed files until then.
                 self._base = self._open()
             return self._base
@@ -326,12 +333,16 @@ class KnowledgeService:
         store = backend.open_store()
         try:
             lexical = backend.open_lexical()
-            model = model_for_search(store, settings.config.embedding, settings.data.data)
+            model, failure = None, None
+            try:
+                model = model_for_search(store, settings.config.embedding, settings.data.data)
+            except (InvalidInput, ModelNotInstalled) as error:  # its folder is away: words are found without it
+                failure = error
             vectors = None if model is None else self._open_vectors(store, model)
         except BaseException:
             store.close()
             raise
-        searcher = Searcher(store, lexical, vectors, model, settings.config.search)
+        searcher = Searcher(store, lexical, vectors, model, settings.config.search, failure)
         _log.debug(
             "kebab event=open store=%s revision=%d model=%s config=%s",
             backend.place,
@@ -340,7 +351,7 @@ class KnowledgeService:
             settings.config_file,
         )
         english = english_beside(model, settings.config.embedding, settings.data.data)
-        return OpenBase(store, lexical, vectors, model, searcher, signature, english)
+        return OpenBase(store, lexical, vectors, model, searcher, signature, english, failure)
 
     def _not_indexed(self) -> NotIndexed:
         where = self.backend.place if self.settings.config.store.url else self.settings.data.data

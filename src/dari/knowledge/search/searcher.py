@@ -81,12 +81,15 @@ class Searcher:
         vectors: VectorRows | None = None,
         model: EmbeddingModel | None = None,
         settings: SearchSettings | None = None,
+        model_failure: DariError | None = None,
     ) -> None:
+        """`model_failure` is why `model` is None though one is chosen."""
         self._store = store
         self._lexical = lexical
         self._vectors = vectors
         self._model = model
         self._settings = settings or SearchSettings()
+        self._model_failure = model_failure
         self._filters: OrderedDict[tuple[int, DocumentFilter], frozenset[int]] = OrderedDict()
         self._lock = Lock()
 
@@ -130,6 +133,8 @@ class Searcher:
         if request.mode == "lexical":
             return self._find_lexical(query, allowed, wanted), None, ""
         try:
+            if self._model_failure is not None:
+                raise self._model_failure
             degraded = self._why_degraded()
             vector = None if degraded or self._model is None else self._model.embed_query(request.query)
             hint = _DEGRADED_HINTS[degraded] if degraded else ""
