@@ -102,10 +102,10 @@ class Scripted:
 
 
 @asynccontextmanager
-async def scripted(server: Scripted) -> AsyncIterator[Client]:
+async def scripted(server: Scripted, **options: Any) -> AsyncIterator[Client]:
     listening = await asyncio.start_server(server.handle, "127.0.0.1", 0)
     server.port = listening.sockets[0].getsockname()[1]
-    client = Client(SseChannel(f"http://127.0.0.1:{server.port}/sse", bearer="t0p"), mode="handshake")
+    client = Client(SseChannel(f"http://127.0.0.1:{server.port}/sse", bearer="t0p", **options), mode="handshake")
     try:
         yield client
     finally:
@@ -158,3 +158,14 @@ async def test_the_end_of_the_stream_is_the_end_of_every_call() -> None:
         with pytest.raises(Unavailable) as caught:
             await waiting
         assert "stream ended" in caught.value.message and not client.is_open
+
+
+async def test_a_stream_that_is_silent_for_long_still_brings_the_answer_of_a_long_call() -> None:
+    server = Scripted("/m")
+    async with scripted(server, idle_timeout_s=0.02) as client:
+        await client.open()
+        call = asyncio.ensure_future(client.call_tool("x"))
+        await until(lambda: server.posts[-1][1].get("method") == "tools/call")
+        await asyncio.sleep(0.1)  # five idle times
+        server.say(server.posts[-1][1]["id"], {"content": []})
+        assert (await call).content == []

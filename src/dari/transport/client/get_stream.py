@@ -50,7 +50,8 @@ class GetStream:
         try:
             self._connection = await channel.pool.take(is_urgent=True)
             self._connection.send(self, request)
-            self._timer = self._loop.call_later(channel.idle_timeout_s, self._check)
+            if channel.replaces_silent_streams:
+                self._timer = self._loop.call_later(channel.idle_timeout_s, self._check)
             return await self._over
         except DariError:
             return 0

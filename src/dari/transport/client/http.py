@@ -59,6 +59,8 @@ class HttpChannel:
 
     carries_headers = True
     is_full = False
+    replaces_silent_streams = True
+    """Whether a stream that said nothing for `idle_timeout_s` is given up for a new one."""
 
     def __init__(
         self,

@@ -24,6 +24,9 @@ OPEN_S = 30.0
 class SseChannel(HttpChannel):
     """Takes the URL of the stream (often `/sse`), and the same options as `HttpChannel`."""
 
+    # With the stream the session would go, and every call that takes longer; the kernel notices a peer that is gone.
+    replaces_silent_streams = False
+
     def __init__(self, url: str, **options: Unpack[HttpOptions]) -> None:
         super().__init__(url, **options)
         self._stream_address = self.address
