@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
@@ -81,10 +82,7 @@ class OpenBase:
         self.signature = signature
         self.english = english
         self.model_failure = model_failure
-        """Why there is no model though one is chosen; each call tries again."""
-
-    def is_current(self, signature: Signature) -> bool:
-        return self.signature == signature and self.model_failure is None
+        """Why there is no model though one is chosen."""
 
 
 def _counted(method: Callable[Concatenate[KnowledgeService, P], T]) -> Callable[Concatenate[KnowledgeService, P], T]:
@@ -105,6 +103,7 @@ class KnowledgeService:
         self.settings = settings
         self._backend: Backend | None = None
         self._base: OpenBase | None = None
+        self._model_folder = ""
         self._opening = threading.Lock()
         self._counting = threading.Lock()
         self._users = 0
@@ -149,10 +148,10 @@ class KnowledgeService:
     def base(self) -> OpenBase:
         """The open store with its indexes. NotIndexed before the first ingest."""
         base = self._base
-        if base is not None and base.is_current(self._signature()):
+        if base is not None and base.signature == self._signature():
             return base
         with self._opening:
-            if self._base is None or not self._base.is_current(self._signature()):
+            if self._base is None or self._base.signature != self._signature():
                 # The old one is left to who still reads from it: SQLite and tantivy keep removed files until then.
                 self._base = self._open()
             return self._base
@@ -299,8 +298,6 @@ class KnowledgeService:
 
     def ingest_file(self, path: str) -> IngestReportV1:
         """Index one file, as an agent asks for it."""
-        from pathlib import Path
-
         from dari.knowledge.indexing import index_file
 
         self.require_writable("ingest_file")
@@ -323,10 +320,13 @@ class KnowledgeService:
 
     def _open(self) -> OpenBase:
         from dari.knowledge.embed import model_for_search
+        from dari.knowledge.models.installed import read_active
         from dari.knowledge.models.model import english_beside
         from dari.knowledge.search.searcher import Searcher
 
         settings, backend = self.settings, self.backend
+        active = read_active(settings.data.data)
+        self._model_folder = active.path if active is not None else ""
         signature = self._signature()
         if not backend.exists():
             raise self._not_indexed()
@@ -370,7 +370,10 @@ class KnowledgeService:
 
         data = self.settings.data
         models = models_dir(self.settings.config.embedding, data.data)
-        return (*self.backend.signature(), inode(models, written=True), inode(data.active_model))
+        found = (*self.backend.signature(), inode(models, written=True), inode(data.active_model))
+        if not (own := self._model_folder):
+            return found
+        return (*found, inode(Path(own), written=True), inode(Path(own, "manifest.json")))
 
 
 class ServiceCache:
