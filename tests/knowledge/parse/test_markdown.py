@@ -106,7 +106,7 @@ def test_text_between_two_rules_is_not_front_matter_because_of_a_colon() -> None
 
 def test_front_matter_may_have_keys_of_any_script_comments_and_lines_that_go_on() -> None:
     text = (
-        "---\n# made by hand\n\n제목 줄: 값\ntags: [\n  a, b\n]\nsummary: >\n  goes on\n- odd\ntitle: T\n---\nwords\n"
+        "---\n# made by hand\n\n제목 줄: 값\ntags: [\n  a, b\n]\nsummary: >\n  goes on\n- odd\ntitle = T\n---\nwords\n"
     )
     document = parse_bytes(text.encode(), "a.md")
     assert (document.title, [block.text for block in document.blocks]) == ("T", ["words"])

@@ -54,7 +54,7 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
 
 def _may_be_yaml(line: str) -> bool:
     """At the margin stand keys, items, comments and closing brackets; what goes on from a line above is indented."""
-    return not line or line[0] in " \t#-]}" or line.isspace() or ":" in line
+    return not line or line[0] in " \t#-]}" or ":" in line or _KEY.match(line) is not None
 
 
 def _scalar(values: dict[str, list[str]], name: str) -> str:
