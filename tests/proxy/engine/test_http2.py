@@ -337,7 +337,7 @@ async def test_the_engine_says_goodbye_when_it_stops(tmp_path: Path) -> None:
 
 
 async def test_an_idle_connection_is_closed_with_a_word(tmp_path: Path) -> None:
-    config = replace(FAST, idle_timeout_s=0.05)
+    config = replace(FAST, idle_timeout_s=0.4)
     async with origin(tls=OLD_TLS) as there, decrypting(tmp_path, config=config) as engine:
         async with h2_client(engine, there.port) as client:
             await client.answer(client.ask("localhost"))
@@ -352,7 +352,8 @@ async def test_deadlines_hold_for_each_stream(tmp_path: Path) -> None:
                 await asyncio.Event().wait()
             await line.say(OK)
 
-    config = replace(FAST, response_timeout_s=0.1, request_timeout_s=0.1)
+    # Long enough for the last one, which is answered, on a busy machine.
+    config = replace(FAST, response_timeout_s=0.4, request_timeout_s=0.4)
     async with origin(handle, OLD_TLS) as there, decrypting(tmp_path, config=config) as engine:
         async with h2_client(engine, there.port) as client:
             silent = client.ask("localhost", "/never")
