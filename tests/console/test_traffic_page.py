@@ -28,6 +28,7 @@ from tests.support.console import (
     tab_to,
 )
 from tests.support.console_hub import Agent, ConsoleHub
+from tests.support.daemon_homes import find_locks
 from tests.support.origins.origin import origin
 from tests.support.proxy_site import Site
 from tests.support.waiting import wait_until
@@ -83,7 +84,7 @@ async def client_of(proxy: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def crabd_pid(hub: ConsoleHub) -> int:
-    holders = [pid for lock in hub.home.rglob("*.pid") if (pid := lock_holder(lock)) is not None]
+    holders = [pid for lock in find_locks(hub.home) if (pid := lock_holder(lock)) is not None]
     found = {pid for pid in holders if b"crabd" in Path(f"/proc/{pid}/cmdline").read_bytes()}
     assert len(found) == 1, holders
     return found.pop()
@@ -204,7 +205,7 @@ async def test_a_request_opens_beside_the_table_with_everything_about_it(
         assert (await pill.get_attribute("href") or "").startswith("/traffic/rules?rule=")
         await expect(detail.get_by_role("heading", name="Timing")).to_be_visible()
         await detail.get_by_role("tab", name="Request", exact=True).click()
-        assert "tab=request" in page.url
+        await expect(page).to_have_url(re.compile("tab=request"))
         await expect(detail.get_by_role("row", name="Authorization <redacted>", exact=False)).to_be_visible()
         await expect(detail.locator("[data-body=request]")).to_have_attribute("data-kind", "json")
         await expect(detail.locator("[data-body=request]").get_by_role("tree")).to_contain_text("lamp")

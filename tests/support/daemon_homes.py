@@ -17,9 +17,7 @@ STOP_S = 40.0
 def end_daemons(home: Path) -> None:
     """Those whose lock is below `home`, and wait for their ends."""
     ending = []
-    # Not `rglob`, which fails where a daemon removes a folder at the same time.
-    locks = [Path(folder, name) for folder, _, names in os.walk(home) for name in names if name.endswith(".pid")]
-    for lock in locks:
+    for lock in find_locks(home):
         pid = lock_holder(lock)
         if pid is None:
             continue
@@ -35,6 +33,11 @@ def end_daemons(home: Path) -> None:
                 select.select([descriptor], [], [], STOP_S)
         finally:
             os.close(descriptor)
+
+
+def find_locks(home: Path) -> list[Path]:
+    """Of daemons. Not by `rglob`, which fails where one removes a folder at the same time."""
+    return [Path(folder, name) for folder, _, names in os.walk(home) for name in names if name.endswith(".pid")]
 
 
 def remove_home(home: Path) -> None:

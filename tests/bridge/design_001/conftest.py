@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.daemon_homes import remove_home
 from tests.support.installed_commands import KEY, ROOT, Desk
 from tests.support.peer_server import Peer, peer
 
@@ -22,7 +22,7 @@ def dari_home() -> Iterator[Path]:
     yield folder
     stop = [sys.executable, "-m", "dari.cli.crewx", "mcp", "remote", "daemon", "stop"]
     subprocess.run(stop, env=environ, capture_output=True, timeout=40)
-    shutil.rmtree(folder)
+    remove_home(folder)
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +16,7 @@ import pytest
 
 from dari.cli.hub.paths import BridgePaths
 from dari.daemon.lock import lock_holder
+from tests.support.daemon_homes import remove_home
 from tests.support.processes import wait_for_end, wait_for_line
 from tests.support.wire import ROOT
 
@@ -36,9 +36,11 @@ def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     try:
         yield path
     finally:
-        if (path / "run").is_dir() and daemon_pid() is not None:
-            kill_daemon()
-        shutil.rmtree(path)
+        if (path / "run").is_dir() and (pid := daemon_pid()) is not None:
+            with suppress(ProcessLookupError):  # it has just ended by itself
+                os.kill(pid, signal.SIGKILL)
+            wait_for_end(pid)
+        remove_home(path)
 
 
 def crewx(*words: str, **settings: Any) -> subprocess.CompletedProcess[bytes]:

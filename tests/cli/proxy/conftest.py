@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.daemon_homes import remove_home
 from tests.support.daemons import wait_until_unlocked
 from tests.support.origins.origin import Origin, answering
 from tests.support.proxy_command import JSON, Shell, serving
@@ -21,7 +21,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="dari-"))
     monkeypatch.setenv("DARI_HOME", str(path))
     yield path
-    shutil.rmtree(path)
+    remove_home(path)  # a crab-mcp may still be on its way out
 
 
 @pytest.fixture
