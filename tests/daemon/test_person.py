@@ -109,7 +109,8 @@ def test_the_host_of_a_live_mcp_server_and_all_below_it_are_refused(judge: Judge
         """
         import subprocess
         pipe = subprocess.PIPE
-        server = subprocess.Popen(["bash", "-c", "(exec -a crux-mcp-bridge cat); :"], stdin=pipe, stdout=pipe, bufsize=0)
+        words = ["bash", "-c", "(exec -a crux-mcp-bridge cat); :"]
+        server = subprocess.Popen(words, stdin=pipe, stdout=pipe, bufsize=0)
         server.stdin.write(b"up\\n")
         server.stdout.readline()  # past its exec
         subprocess.run(["sh", "-c", "echo $$; read line"])

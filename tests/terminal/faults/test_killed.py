@@ -94,7 +94,8 @@ async def test_clients_and_programs_that_end_leave_the_daemon_as_it_was(home: Pa
             await asyncio.sleep(0.01)
         else:
             raise AssertionError("the connection of a dead client is still counted")
-        assert (await service.screen.get_process()).name == "sleep"
+        while (await service.screen.get_process()).name != "sleep":  # noqa: ASYNC110 (the shell has yet to start it)
+            await asyncio.sleep(0.01)
         await service.commands.send_keys("C-c")
         assert (await service.commands.execute("echo next")).stdout == "next"
 
