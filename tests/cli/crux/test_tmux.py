@@ -448,6 +448,13 @@ def test_a_file_that_is_not_ours_is_not_overwritten(crux: Crux, tmp_path: Path) 
     assert "not ours" in said.err
 
 
+def test_a_lock_is_refused_rather_than_waited_for(crux: Crux) -> None:
+    for flag in ("-L", "-U"):
+        said = crux("tmux", "wait-for", flag, "lock")
+        assert said.code == 1
+        assert "no locks" in said.err
+
+
 def test_a_signal_wakes_who_waits_for_it(crux: Crux) -> None:
     import threading
 

@@ -103,6 +103,8 @@ def _start_server(shim: Shim, call: TmuxCall) -> None:
 
 
 def _wait_for(shim: Shim, call: TmuxCall) -> None:
+    if call.has("L") or call.has("U"):
+        raise InvalidInput("wait-for: crux tmux has no locks (-L, -U)", "wait for a signal (-S)")
     shim.call("crux:script/signal" if call.has("S") else "crux:script/wait", channel=call.words[0])
 
 
