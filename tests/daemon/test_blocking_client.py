@@ -4,13 +4,15 @@ import socket
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 
+from dari.daemon import blocking_client, unix_socket
 from dari.daemon.blocking_client import BlockingClient
 from dari.daemon.lock import lock_holder
 from dari.daemon.paths import DaemonPaths
-from dari.errors import Denied, NotFound, Unavailable
+from dari.errors import Denied, NotFound, TimedOut, Unavailable
 from tests.support.daemons import COMMAND, wait_until_unlocked
 
 
@@ -67,6 +69,51 @@ def test_a_token_that_cannot_be_read_is_named(files: DaemonPaths) -> None:
     with pytest.raises(Denied) as refused:
         client.call("system.ping")
     assert str(files.token("app")) in refused.value.message
+
+
+def test_a_daemon_that_hangs_is_not_waited_for_without_end(files: DaemonPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking_client, "HANDSHAKE_TIMEOUT_S", 0.05)
+    files.token("cli").write_text("anything")
+    with socket.socket(socket.AF_UNIX) as hanging:
+        hanging.bind(str(files.socket))
+        hanging.listen()
+        client = BlockingClient(files, "cli", command=lambda: (*COMMAND, str(files.run_dir)))
+        with pytest.raises(TimedOut) as refused:
+            client.call("system.ping")
+    assert str(files.socket) in refused.value.message
+
+
+def test_only_the_handshake_has_a_deadline(files: DaemonPaths) -> None:
+    client = BlockingClient(files, "cli", command=lambda: (*COMMAND, str(files.run_dir)))
+    assert client.call("system.ping") == {"pong": True}
+    assert client._connected().gettimeout() is None
+    client.call("system.shutdown")
+    client.wait_end()
+    client.close()
+
+
+def test_a_daemon_that_ended_while_its_token_was_read_is_started_anew(
+    files: DaemonPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = unix_socket.connect
+    with socket.socket(socket.AF_UNIX) as ending:
+        ending.bind(str(files.socket))
+        ending.listen()
+
+        def connect_and_end(path: str) -> Any:
+            connection = connect(path)
+            if ending.fileno() >= 0:
+                files.socket.unlink()
+                ending.close()
+            return connection
+
+        monkeypatch.setattr(unix_socket, "connect", connect_and_end)
+        client = BlockingClient(files, "cli", command=lambda: (*COMMAND, str(files.run_dir)))
+        assert client.call("system.ping") == {"pong": True}
+    client.call("system.shutdown")
+    client.wait_end()
+    client.close()
+    wait_until_unlocked(files.lock)
 
 
 def test_it_loads_neither_a_loop_nor_pathlib() -> None:

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from dari.daemon import client as client_module
 from dari.daemon.errors import DaemonError, ScopeRequired
 from dari.daemon.protocol import MAX_LINE_BYTES
 from dari.daemon.server import DaemonLimits
@@ -126,6 +129,43 @@ async def test_a_daemon_that_dies_at_the_handshake_is_started_anew(run_dir: Path
         assert await client.call("system.ping") == {"pong": True}
         await client.call("system.shutdown")
         await asyncio.to_thread(wait_until_unlocked, run_dir / "daemon.pid")
+
+
+async def test_a_daemon_that_ended_while_its_token_was_read_is_started_anew(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = socket.socket(socket.AF_UNIX)
+    ending.bind(str(run_dir / "demo.sock"))
+    ending.listen()
+    connect = client_module.open_connection
+
+    async def connect_and_end(*given: Any) -> client_module.DaemonConnection:
+        connection = await connect(*given)
+        if ending.fileno() >= 0:
+            ending.close()
+            (run_dir / "demo.sock").unlink(missing_ok=True)
+        return connection
+
+    monkeypatch.setattr(client_module, "open_connection", connect_and_end)
+    async with demo_client(run_dir, keep=True, command=(*COMMAND, str(run_dir))) as client:
+        assert await client.call("system.ping") == {"pong": True}
+        await client.call("system.shutdown")
+        await asyncio.to_thread(wait_until_unlocked, run_dir / "daemon.pid")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+async def test_a_call_without_a_limit_does_not_wait_for_ever_for_a_daemon_that_hangs(
+    keep: bool, run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "HANDSHAKE_TIMEOUT_S", 0.05)
+    (run_dir / "cli.token").write_text("anything")
+    with socket.socket(socket.AF_UNIX) as hanging:
+        hanging.bind(str(run_dir / "demo.sock"))
+        hanging.listen()
+        async with demo_client(run_dir, keep=keep) as client:
+            with pytest.raises(TimedOut) as refused:
+                await client.call("demo.hold", timeout_s=client_module.FOREVER_S)
+    assert str(run_dir / "demo.sock") in refused.value.message
 
 
 async def test_a_daemon_that_cannot_be_started_is_unreachable_and_the_hint_says_why(run_dir: Path) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dari.daemon.paths import DaemonPaths
 
 READ_BYTES = 1 << 18
+HANDSHAKE_TIMEOUT_S = 30.0
+"""A daemon that was stopped, or hangs, still accepts connections."""
 MAX_LOG_TAIL_BYTES = 8192
 
 
@@ -110,6 +112,8 @@ class BlockingClient:
         text = plain_json.dumps(request).encode("utf-8", "replace")
         try:
             connection.sendall(text + b"\n")
+        except TimeoutError:
+            raise self._hangs() from None
         except OSError:
             raise self._gone(method) from None
 
@@ -125,6 +129,8 @@ class BlockingClient:
         while b"\n" not in pieces[-1]:
             try:
                 piece = connection.recv(READ_BYTES)
+            except TimeoutError:
+                raise self._hangs() from None
             except ConnectionError:
                 piece = b""
             if not piece:
@@ -140,7 +146,9 @@ class BlockingClient:
         while True:
             connection = self._socket = self._open()
             try:
+                connection.settimeout(HANDSHAKE_TIMEOUT_S)
                 self._shake_hands()
+                connection.settimeout(None)
                 return connection
             except BaseException as error:
                 self.close()
@@ -170,12 +178,25 @@ class BlockingClient:
         try:
             with open(path, encoding="ascii") as file:
                 token = file.read().strip()
+        except FileNotFoundError:
+            if not unix_socket.answers(self.paths.socket_text):
+                raise self._gone("system.handshake") from None  # it was on its way out, and took its tokens along
+            raise self._no_token(path, "it does not exist") from None
         except OSError as error:
-            from dari.errors import Denied
-
-            raise Denied(f"cannot read the token in {path}: {error.strerror}", "is it your daemon?") from None
+            raise self._no_token(path, error.strerror) from None
         self._send("system.handshake", {"protocol_version": 1, "token": token, "client_type": self._principal})
         self._answer("system.handshake")
+
+    def _no_token(self, path: str, why: str | None) -> DariError:
+        from dari.errors import Denied
+
+        return Denied(f"cannot read the token in {path}: {why}", "is it your daemon?")
+
+    def _hangs(self) -> DariError:
+        from dari.errors import TimedOut
+
+        what = f"the {self._server} on {self.paths.socket_text} did not answer in {HANDSHAKE_TIMEOUT_S:g} s"
+        return TimedOut(what, f"it runs and hangs: look at {self.paths.log_text}, or end its process")
 
     def _gone(self, method: str) -> DariError:
         from dari.errors import Unavailable

@@ -29,7 +29,7 @@ from dari.daemon.protocol import (
     encode_request,
 )
 from dari.daemon.tokens import read_token
-from dari.daemon.unix_socket import HANDSHAKE_PAUSES_S, check_daemon_owner, connect_unix
+from dari.daemon.unix_socket import HANDSHAKE_PAUSES_S, answers, check_daemon_owner, connect_unix
 from dari.errors import DariError, Denied, Failed, InvalidInput, TimedOut, Unavailable
 from dari.rpc.codec import UNREADABLE
 from dari.struct_types import ready
@@ -159,6 +159,8 @@ Params = Mapping[str, object] | Struct
 
 UNREACHABLE = "daemon unreachable"  # the wording of design 000 §5.7
 DEFAULT_TIMEOUT_S = 30.0
+HANDSHAKE_TIMEOUT_S = 30.0
+"""Also of a call without a limit: a daemon that was stopped, or hangs, still accepts connections."""
 MARGIN_S = 60.0
 """What a call gets beyond the time that it asks the daemon to wait: a daemon may have to start a program first."""
 FOREVER_S = math.inf
@@ -301,8 +303,15 @@ class DaemonClient:
         for pause_s in (*(HANDSHAKE_PAUSES_S if self._command is not None else ()), None):
             channel = await self._connect()
             try:
-                await self._shake_hands(channel)
+                async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
+                    await self._shake_hands(channel)
+            except TimeoutError as error:
+                channel.hang_up()
+                hint = "it runs and hangs: look at the daemon's log, or end its process"
+                what = f"the daemon on {self.paths.socket_text} did not answer in {HANDSHAKE_TIMEOUT_S:g} s"
+                raise TimedOut(what, hint) from error
             except ConnectionLost as error:
+                channel.hang_up()
                 if pause_s is None:
                     hint = "it hung up at the handshake: it is stopping, or too many connections are open"
                     raise Unavailable(UNREACHABLE, hint) from error
@@ -347,6 +356,10 @@ class DaemonClient:
     def _token(self) -> str:
         try:
             return read_token(self._token_path)
+        except FileNotFoundError as error:
+            if not answers(self.paths.socket_text):
+                raise ConnectionLost from error  # it was on its way out, and took its tokens along
+            raise Denied(f"cannot read the token in {self._token_path}: {error}", RECONNECT) from error
         except (OSError, UnicodeDecodeError) as error:
             raise Denied(f"cannot read the token in {self._token_path}: {error}", RECONNECT) from error
 
