@@ -197,9 +197,9 @@ class Spawner:
 
     def _understand(self, said: _Said) -> None:
         if said.started is not None:
-            kept = self._kept[said.pid] = SpawnedProcess(said.pid, "")
+            started = self._kept[said.pid] = SpawnedProcess(said.pid, "")
             if not self._settle(said.started, said.pid):
-                self._end_unwanted(kept)
+                self._end_unwanted(started)
         elif said.failed is not None:
             pid_future = self._starting.get(said.failed)
             if pid_future is not None and not pid_future.done():
