@@ -14,6 +14,7 @@ from dari.terminal.multiplexer import PaneChanged
 from dari.terminal.panes.events import Bell
 from dari.terminal.policy.config import Security
 from tests.support.terminal_service import house_in
+from tests.support.waiting import until
 
 
 def is_running(pid: int) -> bool:
@@ -92,6 +93,8 @@ async def test_a_busy_pane_is_closed_by_force_only(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         await house.service.panes.spawn_pane()
         await house.service.commands.execute("sleep 1000", timeout_s=0.05)
+        pane = house.multiplexer.find()
+        await until(lambda: (found := pane.foreground()) is not None and found.name == "sleep")  # past its exec
         with pytest.raises(Conflict, match="sleep"):
             await house.service.panes.close_pane("1", force=False)
         assert (await house.service.panes.close_pane("1")).success
