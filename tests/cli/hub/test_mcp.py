@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from dari.bridge.config.locations import ClientEnvironment
+from dari.cli.hub import client, protocol
 from dari.cli.hub.client import CliSocketRefused, open_mcp
 from dari.core.scopes import MCP_GRANT, Grant
 from dari.errors import Unavailable
@@ -101,12 +103,20 @@ async def test_a_server_that_cannot_be_made_is_a_refusal(run_dir: Path) -> None:
         assert (refused.value.code, refused.value.hint) == ("unavailable", "add one")
 
 
+def test_a_hub_that_hangs_is_not_waited_for_without_end(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "HANDSHAKE_TIMEOUT_S", 0.05)
+    (run_dir / protocol.TOKEN_NAME).write_text("anything")
+    with socket.socket(socket.AF_UNIX) as hanging:
+        hanging.bind(str(run_dir / protocol.SOCKET_NAME))
+        hanging.listen()
+        with pytest.raises(TimeoutError):
+            client.open_mcp(str(run_dir), {}, {}, "/")
+
+
 async def test_our_own_code_gets_a_socket_that_speaks_mcp(run_dir: Path) -> None:
     async with open_socket(run_dir):
         sock, rest = await asyncio.to_thread(open_mcp, str(run_dir), {}, {"HOME": "/"}, "/")
         assert rest == b""
-        import socket
-
         reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=sock.detach()))
         try:
             reply = await ask(SocketCaller(reader, writer), initialize())

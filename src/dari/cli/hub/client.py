@@ -10,6 +10,9 @@ from dari.cli.hub import protocol
 from dari.daemon import unix_socket
 from dari.version import VERSION
 
+HANDSHAKE_TIMEOUT_S = 60.0
+"""For a client of MCP, for which the hub makes a server. One that was stopped, or hangs, still accepts connections."""
+
 
 class CliSocketRefused(Exception):
     """The hub refused: `code` is the name of the error, such as `skew`, `token`, `child`, `hub`."""
@@ -102,16 +105,18 @@ def _await_end(pid: int, timeout_s: float) -> None:
 def open_mcp(run_dir: str, options: dict[str, object], environ: dict[str, str], cwd: str) -> tuple[socket, bytes]:
     """A connection that speaks MCP lines from here on, and what the server said already.
 
-    Refused with a reason; FileNotFoundError when no hub runs.
+    Refused with a reason; FileNotFoundError when no hub runs, TimeoutError when it hangs.
     """
     sock = connect(run_dir)
     if sock is None:
         raise FileNotFoundError(f"no hub listens on {run_dir}/{protocol.SOCKET_NAME}")
     try:
+        sock.settimeout(HANDSHAKE_TIMEOUT_S)
         send_handshake(sock, run_dir, "mcp", options=options, env=environ, cwd=cwd, pid=os.getpid())
         kind, payload, rest = read_first_frame(sock)
         if kind != protocol.BEGIN:
             raise CliSocketRefused(payload)
+        sock.settimeout(None)
     except BaseException:
         sock.close()
         raise
