@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import inspect
 import os
@@ -21,6 +22,7 @@ from tests.support.async_tests import run_async_test
 from tests.support.waiting import wait_until
 
 HUB_START_S = 30
+SET_CHILD_SUBREAPER = 36
 
 # No test asserts wall-clock time: a busy machine makes examples slow to draw and slow to run.
 settings.register_profile("suite", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,8 +82,19 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """A home that stays set after a file is the home of every later one, and nobody stops the hub that runs there."""
     yield
     is_last_of_file = nextitem is None or nextitem.path != item.path
+    if is_last_of_file:
+        _adopt_nobody()
     if is_last_of_file and _homes and _homes != (left := _read_homes()):
         pytest.fail(f"{item.nodeid} leaves other homes than it found: {left}, not {_homes}", pytrace=False)
+
+
+def _adopt_nobody() -> None:
+    """A worker that owned children is a subreaper from then on: what later tests orphan would become its child and,
+    as nobody waits for that, stay in /proc after its end."""
+    reaper = sys.modules.get("dari.process.reaper")
+    if reaper is not None and sys.platform == "linux" and reaper.become_subreaper.cache_info().currsize:
+        reaper.become_subreaper.cache_clear()
+        ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def _stop_hub() -> None:

@@ -54,5 +54,7 @@ def test_a_lock_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     assert lock.try_acquire()
     lock.path.unlink()
-    assert FileLock(lock.path).try_acquire()
-    lock.release()
+    another = FileLock(lock.path)
+    assert another.try_acquire()
+    for each in (lock, another):
+        each.release()
