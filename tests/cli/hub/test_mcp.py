@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import socket
 from collections.abc import AsyncIterator, Mapping
@@ -101,6 +102,17 @@ async def test_a_server_that_cannot_be_made_is_a_refusal(run_dir: Path) -> None:
         with pytest.raises(CliSocketRefused, match="no profile is ready") as refused:
             await asyncio.to_thread(open_mcp, str(run_dir), {}, {}, "/")
         assert (refused.value.code, refused.value.hint) == ("unavailable", "add one")
+
+
+async def test_a_server_that_a_full_disk_prevents_is_a_refusal_with_the_reason(run_dir: Path) -> None:
+    @asynccontextmanager
+    async def fail(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+        yield
+
+    async with open_socket(run_dir, make_server=fail):
+        with pytest.raises(CliSocketRefused, match="the disk is full"):
+            await asyncio.to_thread(open_mcp, str(run_dir), {}, {}, "/")
 
 
 def test_a_hub_that_hangs_is_not_waited_for_without_end(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

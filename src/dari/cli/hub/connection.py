@@ -269,11 +269,13 @@ class CliConnection(asyncio.Protocol):
                 if not self.transport.is_closing():
                     self.transport.resume_reading()
                 await (self._gone if token is None else self._until_gone_or_revoked(token))
-        except DariError as error:
+        except (DariError, OSError) as error:
+            if (failure := from_os_error(error)) is None:
+                raise
             if self._link is None:
-                self._refuse(error)
+                self._refuse(failure)
             else:
-                _log.error("hub event=mcp_failed error=%s", error.message)
+                _log.error("hub event=mcp_failed error=%s", failure.message)
 
     async def _until_gone_or_revoked(self, token: StdioToken) -> None:
         """A revoked token ends the connection with all that runs on it."""
