@@ -104,7 +104,7 @@ def test_a_model_that_cannot_be_opened_leaves_the_words_and_is_used_when_it_is_b
         assert found.hits and "manifest.json" in str(found.hint)
         assert service.list_docs().docs
         assert service.base() is service.base()
-        with pytest.raises(InvalidInput, match="manifest.json"):
+        with pytest.raises(InvalidInput, match=r"manifest\.json"):
             service.search("backups", mode="vector")
         checks = {check.name: check for check in run_doctor(lambda: service).checks}
         assert checks["store"].ok
