@@ -130,7 +130,9 @@ class Spawner:
             return
         wish = {"end": kept.pid, "token": kept.token, "hangup_s": hangup_s, "term_s": term_s}
         async with self._lock:
-            await self._send(line, msgspec.json.encode(wish) + b"\n")
+            # Where the spawner was killed a moment ago, its understudy ends the program: `_lose` says so soon.
+            with suppress(OSError):
+                await self._send(line, msgspec.json.encode(wish) + b"\n")
         try:
             await asyncio.wait_for(kept.ended.wait(), END_S + hangup_s + term_s)
         except TimeoutError:

@@ -24,6 +24,7 @@ from dari.terminal.panes.events import PaneEvent
 from dari.terminal.panes.pane import Pane
 from tests.support.leftovers import open_descriptors
 from tests.support.panes import pane_in
+from tests.support.processes import wait_for_end
 from tests.support.waiting import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -216,6 +217,17 @@ async def test_an_understudy_that_was_killed_is_replaced(tmp_path: Path) -> None
         os.kill(keeper, signal.SIGKILL)
         await until(lambda: not any(map(is_running, [detached, pane.pid])))
         await pane.close(force=True)
+
+
+@linux
+async def test_a_pane_whose_keeper_was_killed_a_moment_ago_is_closed(tmp_path: Path) -> None:
+    async with Spawner() as keepers:
+        pane = await Pane.open(keepers, "1", command=["sleep", "600"], cwd=str(tmp_path))
+        assert keepers.pid is not None
+        os.kill(keepers.pid, signal.SIGKILL)
+        wait_for_end(keepers.pid)  # the loop has not heard of it
+        await pane.close(force=True)
+        await until(lambda: not is_running(pane.pid))
 
 
 @linux
