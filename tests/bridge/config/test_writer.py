@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dari.bridge.config.writer import ProfileFile, folder_lock
 from dari.errors import Conflict, Failed, InvalidInput, NotFound, TimedOut
 from tests.support.bridge_config import World, contents, put
+from tests.support.requirements import require_root
 
 LIST = '{\n  "servers": [\n    { "id": "a", "baseUrl": "http://a", "x-note": "kept" }\n  ]\n}\n'
 MAP = '{\n  "mcpServers": {\n    "a": { "command": "x" }\n  },\n  "other": [1,2]\n}\n'
@@ -34,6 +35,14 @@ def test_a_new_file_is_for_its_owner_alone(file: ProfileFile) -> None:
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.path.parent.stat().st_mode) == 0o700
     assert json.loads(file.path.read_text()) == {"version": "1", "servers": [{"id": "a", "command": "x"}]}
+
+
+def test_a_file_that_root_edits_stays_its_owners(file: ProfileFile) -> None:
+    require_root()
+    put(file.path, LIST)
+    os.chown(file.path, 12345, 12346)
+    file.add("b", {"command": "y"})
+    assert (file.path.stat().st_uid, file.path.stat().st_gid) == (12345, 12346)
 
 
 @BOTH

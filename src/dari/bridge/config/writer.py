@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dari.bridge.config.json_edit import JsonText
@@ -301,9 +301,19 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
         with open(file, "wb") as stream:
             stream.write(data)
             stream.flush()
+            _keep_owner(stream.fileno(), path)
             os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
         os.replace(draft, path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def _keep_owner(file: int, path: Path) -> None:
+    """Root may edit what is somebody else's, who must be able to read it afterwards."""
+    if os.geteuid() != 0:
+        return
+    with suppress(OSError):  # a new file, or an owner that is unknown in this namespace
+        before = os.stat(path)
+        os.fchown(file, before.st_uid, before.st_gid)
