@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from dari.core.content import ToolResult
 from dari.core.context import Context
 from dari.core.registry import Registry
-from dari.core.tool import DEFAULT_TIMEOUT_S, Tool, tool, tools_of, typed_tool
-from dari.errors import Conflict, InvalidInput
+from dari.core.tool import DEFAULT_TIMEOUT_S, Tool, tool, tools_of, typed_tool, within_limit
+from dari.errors import Conflict, InvalidInput, TimedOut
 from tests.support.typed_tools import Kit, Place, Tree
 
 NOBODY: Any = None
@@ -69,6 +70,21 @@ def test_what_the_decorator_was_told_is_in_the_listing() -> None:
 def test_the_time_limit_is_the_tools_own_or_the_default() -> None:
     assert TOOLS["kit_renamed"].timeout_s == 7
     assert TOOLS["kit_plain"].timeout_s == DEFAULT_TIMEOUT_S
+
+
+async def test_a_time_out_inside_a_tool_is_not_taken_for_the_tools_own_time_limit() -> None:
+    @tool(timeout_s=None)
+    async def connect() -> str:
+        raise TimeoutError("10.0.0.1 did not answer")
+
+    @tool(timeout_s=0.01)
+    async def wait() -> str:
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    for function, raised in ((connect, TimeoutError), (wait, TimedOut)):
+        made = typed_tool(function)
+        with pytest.raises(raised):
+            await within_limit(made, made.run(b"{}", NOBODY))
 
 
 async def test_an_async_tool_gets_its_arguments_typed_and_its_defaults() -> None:
