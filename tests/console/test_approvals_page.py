@@ -44,6 +44,12 @@ IMPATIENT = """(next) => new Promise((done) => {
     press();
 })"""
 
+# Chooses another call and presses `a` in the same moment.
+HASTY = """(id) => {
+    document.querySelector(`.approval-item[data-id="${id}"]`).click();
+    document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "a", bubbles: true}));
+}"""
+
 
 @pytest.fixture(autouse=True)
 def asked_tools(hub: ConsoleHub) -> None:
@@ -146,6 +152,22 @@ async def test_a_call_that_comes_into_view_does_not_take_an_answer_meant_for_ano
     assert (await queue.show(first)).state == "approved" and (await queue.show(second)).state == "waiting"
     await page.get_by_role("button", name="Deny").click()
     await expect(item(page, "rm four")).to_have_count(0)
+
+
+async def test_a_key_that_is_pressed_while_another_call_is_looked_up_answers_neither(
+    person: Person, queue: ApprovalService
+) -> None:
+    first, second = await ask(queue, "rm five"), await ask(queue, "rm six")
+    page = await person.open(f"/approvals/{first}")
+    await is_calm(page)
+    await page.evaluate(HASTY, second)
+    await expect(page.locator(".approval-detail[data-state=waiting]")).to_contain_text("rm six")
+    await is_calm(page)
+    assert [(await queue.show(id)).state for id in (first, second)] == ["waiting", "waiting"]
+    for command in ("rm six", "rm five"):
+        await expect(page.locator(".approval-detail[data-state=waiting]")).to_contain_text(command)
+        await page.get_by_role("button", name="Deny").click()
+        await expect(item(page, command)).to_have_count(0)
 
 
 async def test_always_shows_its_rule_writes_it_and_takes_it_back(person: Person, queue: ApprovalService) -> None:

@@ -28,6 +28,7 @@ export function mount(root, { route, signal }) {
   let offset = 0;
   let chosen = "";
   let shown = null;
+  let asked = "";
   let seen = null;
   const head = h("div", { class: "page-head" }, h("h1", {}, t("approvals.title")), alertButton());
   const tabBar = tabs({ label: t("approvals.title"), items: VIEWS.map((id) => ({ id, label: t(`approvals.tab.${id}`) })), current: viewOf(route),
@@ -89,19 +90,25 @@ export function mount(root, { route, signal }) {
   async function showDetail() {
     const one = [...queue.waiting, ...queue.answered].find((each) => each.id === chosen);
     if (shown && shown.approval.id === chosen) {
-      if (one && one.state !== shown.approval.state) drawDetail({ ...shown, approval: one });
+      if (one && one.state !== "waiting" && one.state !== shown.approval.state) drawDetail({ ...shown, approval: one });
       return;
     }
+    if (asked === chosen) return; // drawn a second time, it would take no answer for a moment more
     shown = null;
     detail.dataset.state = "loading";
-    const mine = chosen;
+    for (const one of detail.querySelectorAll("button, input")) one.disabled = true; // they are for the call before
+    const mine = (asked = chosen);
     try {
       const { value } = await live.call("dari_approvals_show", { id: mine }, { signal });
-      if (mine === chosen) drawDetail(value);
+      if (mine !== chosen) return;
+      drawDetail(value);
+      showDetail(); // it may have been answered meanwhile
     } catch (error) {
       if (signal.aborted || mine !== chosen) return;
       detail.dataset.state = "missing";
       replace(detail, emptyState({ icon: "warn", title: error.message, body: error.hint || "", action: h("a", { class: "btn", href: "/approvals" }, t("approvals.toQueue")) }));
+    } finally {
+      if (asked === mine) asked = "";
     }
   }
 
@@ -127,7 +134,7 @@ export function mount(root, { route, signal }) {
     showLeft(left, approval);
     const pressed = [...detail.querySelectorAll("[data-decision]")];
     for (const one of pressed) one.disabled = true;
-    setTimeout(() => pressed.forEach((one) => (one.disabled = false)), CALM_MS);
+    setTimeout(() => shown === value && pressed.forEach((one) => (one.disabled = false)), CALM_MS);
   }
 
   function buttons({ approval, can_session: canSession, can_always: canAlways }) {
