@@ -25,7 +25,7 @@ MAX_PATTERNS = 2000
 _log = logging.getLogger("dari.files")
 _SPECIAL = re.compile(r"[*?\[\\]")
 # Bounded: of a line of brackets each would be followed to its end.
-_ESCAPE_OR_SET = re.compile(r"\\(.)|\[([!^]?)(\]?(?:\[:[a-z]{1,9}:\]|\\.|[^\]\\]){0,256}+)\]")
+_ESCAPE_OR_SET = re.compile(r"\\(.)|\[([!^]?)(\]?(?:\[:[a-z]{1,9}:\]|\[(?!:[a-z]{1,9}:\])|\\.|[^\[\]\\]){0,100})\]")
 _IN_SET = re.compile(r"\[:([a-z]{1,9}):\]|\\(.)")
 _CLASSES = {
     "alpha": "a-zA-Z",
