@@ -2,13 +2,15 @@
 
 `python -m tests.support.codetools_writer write ROOT UNDO ROUNDS` rewrites every file of ROOT again and again; `undo
 ROOT UNDO 1` takes the last write back. Both print `ready`, then a dot for every file that they open: who reads them
-knows how far it is. `full ROOT UNDO SIZE_KB` writes once on a tmpfs of that size (below unshare -rm).
+knows how far it is. With STOP_AFTER in the environment they stop at that file, to be killed there. `full ROOT UNDO
+SIZE_KB` writes once on a tmpfs of that size (below unshare -rm).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +40,17 @@ def rewrite_all(root: Path, undo: UndoStore, mark: bytes) -> str:
 
 def show_steps() -> None:
     print("ready", flush=True)
-    sys.addaudithook(lambda event, arguments: os.write(1, b".") and None if event == "open" else None)
+    left = int(os.environ.get("STOP_AFTER", "-1"))
+
+    def hear(event: str, arguments: object) -> None:
+        nonlocal left
+        if event == "open":
+            os.write(1, b".")
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+    sys.addaudithook(hear)
 
 
 def write(root: Path, undo: Path, rounds: int) -> None:

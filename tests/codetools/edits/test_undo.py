@@ -251,7 +251,7 @@ async def test_drafts_of_a_write_that_was_killed_go_with_the_next_write(tmp_path
     words = ["write", str(root), str(tmp_path / "undo"), "1"]
     whole = write_tree(tmp_path / "whole", FILES)
     steps = kill_after(["write", str(whole), str(tmp_path / "other"), "1"], None)
-    kill_after(words, steps * 3 // 4)
+    kill_after(words, steps * 3 // 4, is_exact=True)
     store = UndoStore(tmp_path / "undo")
     (killed,) = store.records()
     assert killed.state == "begun" and any(".dari-" in name for name in read_tree(root))
@@ -266,10 +266,11 @@ async def test_drafts_of_a_write_that_was_killed_go_with_the_next_write(tmp_path
     }
 
 
-def kill_after(words: list[str], steps: int | None) -> int:
-    """SIGKILL once the process has opened that many files; None: let it end. How many it opened."""
+def kill_after(words: list[str], steps: int | None, *, is_exact: bool = False) -> int:
+    """SIGKILL once the process has opened that many files, or right there; None: let it end. How many it opened."""
     command = [sys.executable, "-m", "tests.support.codetools_writer", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY, bufsize=0)
+    env = {**os.environ, "STOP_AFTER": str(steps)} if is_exact else None
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY, bufsize=0, env=env)
     assert process.stdout is not None
     try:
         assert wait_for_line(process.stdout.fileno()) == b"ready\n"
