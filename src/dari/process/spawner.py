@@ -125,7 +125,7 @@ class Spawner:
         """SIGHUP to every process of the pane, SIGTERM to those that are left, then SIGKILL; returns when none is."""
         line = self._line
         if line is None or kept.ended.is_set():
-            # Its spawner told so, or was lost and had it ended: the number may be another process's by now.
+            # Its spawner reported the end, or was lost and had it ended: the number may be another process's.
             self._kept.pop(kept.pid, None)
             return
         wish = {"end": kept.pid, "token": kept.token, "hangup_s": hangup_s, "term_s": term_s}
@@ -220,7 +220,7 @@ class Spawner:
         return True
 
     def _end_unwanted(self, kept: SpawnedProcess) -> None:
-        """Its caller left, or was told that it was not started."""
+        """Its caller left, or got the error that it did not start."""
 
         async def end() -> None:
             with suppress(DariError, OSError):

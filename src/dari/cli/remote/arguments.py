@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _MISSING = object()
 _MAX_DIGITS = 4300
-"""Python reads no longer number."""
+"""Python refuses a number with more."""
 _PAIR = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>:=|=|:)")
 
 

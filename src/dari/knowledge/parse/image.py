@@ -23,7 +23,7 @@ def parse_image(data: bytes, limits: ParseLimits) -> ParsedDocument:
             "apt-get install tesseract-ocr tesseract-ocr-kor, or brew install tesseract tesseract-lang",
         )
     if not is_picture(data):
-        # Tesseract takes what is no picture for a list of files, and reads those.
+        # Tesseract takes any other file for a list of files, and reads those.
         raise ParseFailed(
             "malformed", "a picture must be PNG, JPEG, GIF, WebP, TIFF or BMP", "its name says more than it is"
         )
