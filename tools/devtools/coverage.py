@@ -19,7 +19,9 @@ DATA = FOLDER / "data"
 PARTS = FOLDER / "parts"
 UNFINISHED = FOLDER / "unfinished"  # a process that is killed while it writes leaves half a file
 REPORT = FOLDER / "report.json"
+SOURCE = ROOT / "src" / "dari"
 HOOK = Path(__file__).with_name("measured.py")
+JOIN = Path(__file__).with_name("measured_parts.py")
 
 
 def run(tests: Sequence[str], env: dict[str, str], *, is_whole: bool) -> list[Outcome]:
@@ -29,23 +31,26 @@ def run(tests: Sequence[str], env: dict[str, str], *, is_whole: bool) -> list[Ou
         folder.mkdir(parents=True)
     with _every_process_measured():
         outcomes = [run_openly(Stage("tests", (str(VENV_PYTHON), "-m", "pytest", *tests)), env)]
-    tool = (str(VENV_PYTHON), "-m", "coverage")
-    gate = () if is_whole else ("--fail-under=0",)
+    python = str(VENV_PYTHON)
+    data, gate = f"--data-file={DATA}", () if is_whole else ("--fail-under=0",)
     for name, words in (
-        ("combine", ("combine", "--quiet", f"--data-file={DATA}", str(PARTS))),
-        ("json", ("json", "--quiet", f"--data-file={DATA}", "--fail-under=0", "-o", str(REPORT))),
-        ("coverage", ("report", f"--data-file={DATA}", "--skip-covered", *gate)),
+        ("join", ("-P", str(JOIN), str(PARTS), str(DATA), str(SOURCE))),
+        ("json", ("-m", "coverage", "json", "--quiet", data, "--fail-under=0", "-o", str(REPORT))),
+        ("coverage", ("-m", "coverage", "report", data, "--skip-covered", *gate)),
     ):
-        outcomes.append(run_openly(Stage(name, (*tool, *words)), env))
+        outcomes.append(run_openly(Stage(name, (python, *words)), env))
     return outcomes
 
 
 @contextmanager
 def _every_process_measured() -> Iterator[None]:
-    known = {"MEASURING": (os.getpid(), str(ROOT), str(PARTS), str(UNFINISHED))}
+    find = (
+        "import sysconfig, coverage.tracer; print(sysconfig.get_path('purelib'), coverage.tracer.__file__, sep='\\n')"
+    )
+    found = subprocess.run([VENV_PYTHON, "-c", find], capture_output=True, text=True, check=True).stdout
+    packages, tracer = found.splitlines()
+    known = {"MEASURING": (os.getpid(), f"{SOURCE}/", tracer, str(PARTS), str(UNFINISHED))}
     line = f"import sys; exec(open({str(HOOK)!r}).read(), {known!r})"
-    find = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    packages = subprocess.run([VENV_PYTHON, "-c", find], capture_output=True, text=True, check=True).stdout.strip()
     path = Path(packages, "dari_measured.pth")
     path.write_text(f"{line}\n")
     try:
