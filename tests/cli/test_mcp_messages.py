@@ -30,7 +30,14 @@ def test_a_request_is_the_same_in_every_order_of_its_members(identifier: Any, pa
                 assert (read.method, read.params, read.is_response) == ("tools/call", params, False)
 
 
-@pytest.mark.parametrize("first", [b'{"jsonrpc":"2.0","id":1,"method":"ping"', b'{"method":"ping"'])
+FIRST = [
+    b'{"jsonrpc":"2.0","id":1,"method":"ping"',
+    b'{"jsonrpc": "2.0", "id": 1, "method": "ping"',
+    b'{"method":"ping"',
+]
+
+
+@pytest.mark.parametrize("first", FIRST)
 def test_a_request_in_the_order_of_the_sdks_is_not_parsed(first: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "loads", lambda data: pytest.fail("parsed"))
     last = b"}" if b'"id"' in first else b',"jsonrpc":"2.0","id":1}'

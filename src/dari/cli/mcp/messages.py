@@ -7,6 +7,8 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _RESPONSE = b'{"jsonrpc":"2.0","id":'
 _NOTIFICATION = b'{"jsonrpc":"2.0","method":"'
 _METHOD = b',"method":"'
+_SPACED, _SPACED_METHOD = b'{"jsonrpc": "2.0", "id": ', b', "method": "'
+"""As Python's `json` writes them."""
 _METHOD_FIRST = b'{"method":"'
 _ID_LAST = b',"jsonrpc":"2.0","id":'
 
@@ -128,10 +130,11 @@ def _params_of(value: object) -> dict[str, object]:
 
 def _scan_request(data: bytes) -> tuple[str, str] | None:
     """Id and method of a request that begins with them, or begins with the method and ends with the id; else None."""
-    if data.startswith(_RESPONSE):
-        end = _value_end(data, len(_RESPONSE))
-        raw, start = data[len(_RESPONSE) : end], end + len(_METHOD)
-        if data[end:start] != _METHOD:
+    if data.startswith((_RESPONSE, _SPACED)):
+        head, method_key = (_RESPONSE, _METHOD) if data.startswith(_RESPONSE) else (_SPACED, _SPACED_METHOD)
+        end = _value_end(data, len(head))
+        raw, start = data[len(head) : end], end + len(method_key)
+        if data[end:start] != method_key:
             return None
     elif data.startswith(_METHOD_FIRST) and data.endswith(b"}") and (at := data.rfind(_ID_LAST)) > 0:
         raw, start = data[at + len(_ID_LAST) : -1], len(_METHOD_FIRST)

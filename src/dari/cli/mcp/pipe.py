@@ -53,6 +53,7 @@ MAX_QUICK_LOSSES = 3
 """After so many connections in a row that ended at once, only a request of the client starts a hub again."""
 SUBSCRIBE = "subscriptions/listen"
 LISTS = ("tools", "prompts", "resources")
+_CLOSING = notification(CLOSING)[:-1]
 _GONE = POLLERR | POLLHUP | POLLNVAL
 _REPEATABLE = frozenset(
     ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "ping", "server/discover")
@@ -122,17 +123,17 @@ class Pipe:
     # The loop
 
     def _loop(self) -> None:
+        watch, watched = poll(), None
         while self._is_needed():
-            watch = poll()
-            watch.register(self._wake, POLLIN)
-            watch.register(self._sink, POLLOUT if self._down else 0)
-            if self._has_input and len(self._up) < MAX_WAITING_BYTES:
-                watch.register(self._source, POLLIN)
-            connection = -1
+            reads_client = self._has_input and self._up.size < MAX_WAITING_BYTES
+            connection = wanted = -1
             if self._sock is not None:
                 connection = self._sock.fileno()
-                reads = POLLIN if len(self._down) < MAX_WAITING_BYTES else 0
-                watch.register(connection, reads | (POLLOUT if self._up else 0))
+                reads = POLLIN if self._down.size < MAX_WAITING_BYTES else 0
+                wanted = reads | (POLLOUT if self._up.size else 0)
+            wants = (self._connections, reads_client, connection, wanted, self._down.size > 0)
+            if wants != watched:  # seldom: mostly nothing waits to be written
+                watch, watched = self._watch(reads_client, connection, wanted), wants
             ready = dict(watch.poll(self._timeout_ms()))
             if ready.get(self._sink, 0) & _GONE:
                 return
@@ -148,8 +149,18 @@ class Pipe:
             if not self._write_client():
                 return
 
+    def _watch(self, reads_client: bool, connection: int, wanted: int) -> poll:
+        watch = poll()
+        watch.register(self._wake, POLLIN)
+        watch.register(self._sink, POLLOUT if self._down.size else 0)
+        if reads_client:
+            watch.register(self._source, POLLIN)
+        if connection >= 0:
+            watch.register(connection, wanted)
+        return watch
+
     def _is_needed(self) -> bool:
-        if self._down or self._has_input:
+        if self._down.size or self._has_input:
             return True
         # Stdin has ended: the hub ends the connection once it has answered.
         return self._sock is not None or (self._is_connecting and bool(self._waiting))
@@ -191,15 +202,22 @@ class Pipe:
         if not data:
             self._lose_hub()
             return
-        for message in self._from_hub.feed(data):
-            if message is not None:
-                self._hear_hub(HubMessage(message))
+        messages = [message for message in self._from_hub.feed(data) if message is not None]
+        # As long as there was no other hub, the client gets every message; we read it while the client works.
+        is_first_hub = self._connections == 1 and not self._unheard
+        if is_first_hub:
+            for message in messages:
+                if not message.startswith(_CLOSING):
+                    self._tell(message)
+            self._write_client()
+        for message in messages:
+            self._hear_hub(HubMessage(message), is_told=is_first_hub)
 
     def _write_hub(self) -> None:
-        if self._sock is None:
+        if self._sock is None or (self._has_input and not self._up.size):
             return
         try:
-            while self._up:
+            while self._up.size:
                 self._up.skip(self._sock.send(self._up.head(READ_BYTES)))
             if not self._has_input and not self._is_half_closed:
                 self._is_half_closed = True
@@ -211,12 +229,12 @@ class Pipe:
 
     def _write_client(self) -> bool:
         """Whether anybody still reads."""
-        if not self._down:
+        if not self._down.size:
             return True
         writable = poll()
         writable.register(self._sink, POLLOUT)
         try:
-            while self._down and writable.poll(0):
+            while self._down.size and writable.poll(0):
                 self._down.skip(os.write(self._sink, self._down.head(WRITE_BYTES)))
         except BlockingIOError:
             pass
@@ -300,7 +318,7 @@ class Pipe:
 
     # What the hub says
 
-    def _hear_hub(self, message: HubMessage) -> None:
+    def _hear_hub(self, message: HubMessage, *, is_told: bool = False) -> None:
         if message.is_response:
             for each in message.ids or [message.id or ""]:
                 asked = self._waiting.pop(each, None)
@@ -309,8 +327,9 @@ class Pipe:
                     self._learn(self._unheard.pop(each), message)
                     return
                 if asked is not None and asked.method in INTRODUCTIONS:
-                    self._tell(message.data)
-                    self._write_client()
+                    if not is_told:
+                        self._tell(message.data)
+                        self._write_client()
                     self._learn(asked, message)
                     return
         elif message.method == CLOSING:
@@ -321,7 +340,8 @@ class Pipe:
             self._asked_count += 1
         elif message.method == "notifications/subscriptions/acknowledged" and self._is_repeat(message):
             return
-        self._tell(message.data)
+        if not is_told:
+            self._tell(message.data)
 
     def _is_repeat(self, message: HubMessage) -> bool:
         """Whether the client has this acknowledgement of its subscription already, from the hub before."""
@@ -453,7 +473,7 @@ class Pipe:
         self._log("error", f"hub_refused {refused.message}")
 
     def _unserved(self) -> bytes:
-        lines = self._up.head(len(self._up)).splitlines()
+        lines = self._up.head(self._up.size).splitlines()
         return b"".join(map(self._from_client.wrap, lines)) + self._from_client.rest()
 
     def _fail_waiting(self, message: str, hint: str, *, repeats: bool = False) -> None:
@@ -477,23 +497,25 @@ class Outgoing:
     def __init__(self) -> None:
         self._data = bytearray()
         self._at = 0
-
-    def __len__(self) -> int:
-        return len(self._data) - self._at
+        self.size = 0
+        """How many there are; looked at ten times a message."""
 
     def add(self, data: bytes) -> None:
         self._data += data
+        self.size += len(data)
 
     def put_first(self, data: bytes) -> None:
         self._data[: self._at] = data
         self._at = 0
+        self.size += len(data)
 
     def head(self, most_bytes: int) -> bytes:
         return bytes(self._data[self._at : self._at + most_bytes])
 
     def skip(self, count: int) -> None:
         self._at += count
-        if self._at == len(self._data):
+        self.size -= count
+        if not self.size:
             self.clear()
         elif self._at > MAX_WAITING_BYTES and self._at > len(self._data) // 2:
             # A reader that is always a little behind would have us keep all that it ever read.
@@ -502,7 +524,7 @@ class Outgoing:
 
     def clear(self) -> None:
         self._data.clear()
-        self._at = 0
+        self._at = self.size = 0
 
 
 def _asked_version(message: ClientMessage) -> str:
