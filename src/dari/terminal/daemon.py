@@ -134,7 +134,7 @@ def record_typed(multiplexer: Multiplexer, log: RecordWriter) -> Callable[[], No
             who = " + ".join(map(name_typist, typists))
             log.call("crux", "typed", "ok", part="crux", who=who, arguments=msgspec.json.encode(typed))
 
-    return multiplexer.changes.subscribe(hear)
+    return multiplexer.changes.subscribe(hear, CommandStarted)
 
 
 def cruxd_client(paths: CruxPaths, principal: str, *, starts: bool = True, keep: bool = True) -> DaemonClient:

@@ -132,7 +132,7 @@ class PaneInputPolicy:
         self._key_reader = 0
         """The program that was last seen reading keys itself."""
         self._changes = 0
-        self._stop = pane.events.subscribe(self._hear)
+        self._stop = pane.events.subscribe(self._hear, events.LineReplaced)
 
     def admit(self, inputs: Sequence[TypedInput], approved: str = "") -> AdmittedInput:
         """Judge all of it before any of it is sent; what is returned sends it."""
@@ -241,10 +241,9 @@ class PaneInputPolicy:
 
     def _hear(self, event: events.PaneEvent) -> None:
         # Not when a command begins or ends: what was typed ahead of that moment is what the shell has next.
-        if isinstance(event, events.LineReplaced):
-            self._changes += 1
-            self._line.clear()
-            self._ahead = ""
+        self._changes += 1
+        self._line.clear()
+        self._ahead = ""
 
 
 class AdmittedInput:

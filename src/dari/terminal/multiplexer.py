@@ -76,6 +76,11 @@ class LayoutChanged:
 Change = PaneOpened | PaneGone | PaneChanged | PaneRenamed | LayoutChanged
 
 
+def kind_of_change(change: Change) -> type:
+    """What listeners name to hear of it: for something that happened in a pane, the kind of that event."""
+    return type(change.event) if type(change) is PaneChanged else type(change)
+
+
 class Multiplexer:
     """`async with` it: leaving ends every program in every pane."""
 
@@ -91,7 +96,7 @@ class Multiplexer:
         """Where calls are asked for that a person has to agree to; set by the service."""
         self.socket_path = socket_path
         self.windows = WindowManager(lambda: self.changes.publish(LayoutChanged(self.windows.focused)))
-        self.changes: Fanout[Change] = Fanout()
+        self.changes: Fanout[Change] = Fanout(kind_of_change)
         self._keepers = Spawner()
         self._panes: dict[str, Pane] = {}
         self._inputs: dict[str, PaneInputPolicy] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -40,6 +41,7 @@ def typist_of_call(is_person: Callable[[], bool]) -> Typist:
     return Typist("person", user_name(), _PLACES.get(caller.principal, caller.principal))
 
 
+@lru_cache(maxsize=64)
 def name_agent(who: str) -> Typist:
     """`mcp@token:Name` by the name of its token, which is proved, and by its own name without one."""
     holder, _, name = who.partition(":")  # first: an `@` behind it is the client's own word

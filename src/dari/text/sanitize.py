@@ -14,6 +14,8 @@ _MAX_ESCAPED_CHARS = 8
 
 def escape_hidden(text: str, *, one_line: bool = False) -> str:
     """The text with nothing left that a terminal obeys or does not show. Line ends and tabs stay, unless `one_line`."""
+    if text.isascii() and text.isprintable():
+        return text
     pieces: list[str] = []
     done = 0
     for hidden in find_hidden(text):

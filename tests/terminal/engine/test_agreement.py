@@ -50,7 +50,7 @@ def lines(engine: Engine) -> list[str]:
 
 
 def place(engine: Engine) -> tuple[int, int]:
-    return engine.cursor.col, engine.cursor.row
+    return engine.cursor_column, engine.cursor.row
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

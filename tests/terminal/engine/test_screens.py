@@ -60,7 +60,7 @@ def test_no_size_breaks_it(engine_name: str, alternate: str) -> None:
         assert (engine.cols, engine.rows) == (cols, rows)
         assert engine.text(0, rows).count("\n") == rows - 1
         assert len(engine.grid()) == rows
-        assert 0 <= engine.cursor.col < cols
+        assert 0 <= engine.cursor.col == engine.cursor_column < cols
         assert 0 <= engine.cursor.row < rows
 
 

@@ -364,6 +364,20 @@ async def test_a_command_that_a_person_typed_is_recorded_too(tmp_path: Path) -> 
         assert (record.command, record.exit_code, record.output) == ("echo by hand; false", 1, "by hand")
 
 
+def test_a_listener_that_names_kinds_of_events_hears_no_others() -> None:
+    fanout: events.Fanout[events.PaneEvent] = events.Fanout()
+    every, bells = list[events.PaneEvent](), list[events.PaneEvent]()
+    fanout.publish(events.Bell())  # to nobody
+    fanout.subscribe(every.append)
+    stop = fanout.subscribe(bells.append, events.Bell, events.Exited)
+    shown: list[events.PaneEvent] = [events.Bell(), events.TitleChanged("x"), events.Exited(0)]
+    for event in shown:
+        fanout.publish(event)
+    stop()
+    fanout.publish(events.Bell())
+    assert (every, bells) == ([*shown, events.Bell()], [shown[0], shown[2]])
+
+
 async def test_an_event_stream_drops_the_oldest_when_nobody_reads() -> None:
     fanout: events.Fanout[int] = events.Fanout()
     with fanout.stream(size=3) as stream:

@@ -225,7 +225,7 @@ class ClipboardApi:
         self._all = multiplexer
         self._clips: deque[Clip] = deque()
         self._numbers = itertools.count(1)
-        multiplexer.changes.subscribe(self._hear)
+        multiplexer.changes.subscribe(self._hear, events.ClipboardWritten)
 
     @expose("crux:clipboard/read", "read")
     async def history(

@@ -20,7 +20,7 @@ from dari.errors import Conflict, DariError, Failed, InvalidInput, NotFound
 from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.clipboard import quote_fish
 from dari.terminal.input_policy import PendingText, check_all
-from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
+from dari.terminal.multiplexer import Change, Multiplexer, PaneGone, kind_of_change
 from dari.terminal.panes import events
 from dari.terminal.panes.execution import PROMPT_S
 from dari.terminal.panes.pane import Pane
@@ -262,7 +262,7 @@ class ContextsApi:
         self._kept: dict[str, _Kept] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._own: set[str] = set()
-        multiplexer.changes.subscribe(self._hear)
+        multiplexer.changes.subscribe(self._hear, PaneGone, events.Exited, events.CommandEnded)
 
     @expose("crux:context/inject", "control", is_slow=True)
     @approvable
@@ -357,14 +357,11 @@ class ContextsApi:
 
     def _hear(self, change: Change) -> None:
         # With its shell a context is gone; another shell in the same pane never had it.
-        is_over = isinstance(change, PaneGone) or (
-            isinstance(change, PaneChanged) and isinstance(change.event, events.Exited)
-        )
-        if is_over:
-            for context_id in [key for key, kept in self._kept.items() if kept.pane_id == change.pane_id]:
-                del self._kept[context_id]
-        elif isinstance(change, PaneChanged) and isinstance(change.event, events.CommandEnded):
+        if kind_of_change(change) is events.CommandEnded:
             self._count(change.pane_id)
+            return
+        for context_id in [key for key, kept in self._kept.items() if kept.pane_id == change.pane_id]:
+            del self._kept[context_id]
 
     def _count(self, pane_id: str) -> None:
         if pane_id in self._own:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput
 from dari.terminal.engine.engine import Engine
-from dari.terminal.multiplexer import Multiplexer, PaneGone
+from dari.terminal.multiplexer import Change, Multiplexer, PaneGone
 from dari.terminal.panes.pane import Pane
 from dari.terminal.panes.shell_integration import kind_of
 
@@ -139,7 +139,7 @@ class ScreenApi:
         self._selections: dict[str, str] = {}
         self._scrolled: dict[str, int] = {}
         self._painter: Painter | None = None
-        multiplexer.changes.subscribe(self._forget)
+        multiplexer.changes.subscribe(self._forget, PaneGone)
 
     @expose("crux:pane/get-output", "read")
     async def get_output(self, pane_id: str = "", lines: int = DEFAULT_LINES) -> PaneOutput:
@@ -254,10 +254,9 @@ class ScreenApi:
         picture = await asyncio.to_thread(self._painter.paint, pane.engine.grid(start), pane.engine.cursor)
         return Screenshot(b64encode(picture.png).decode(), picture.width, picture.height)
 
-    def _forget(self, change: object) -> None:
-        if isinstance(change, PaneGone):
-            self._selections.pop(change.pane_id, None)
-            self._scrolled.pop(change.pane_id, None)
+    def _forget(self, change: Change) -> None:
+        self._selections.pop(change.pane_id, None)
+        self._scrolled.pop(change.pane_id, None)
 
 
 def _between(pane: Pane, start: tuple[int, int], end: tuple[int, int]) -> str:

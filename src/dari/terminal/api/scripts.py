@@ -23,7 +23,7 @@ from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import Success
 from dari.terminal.api.panes import PaneInfo, describe_pane
 from dari.terminal.layout.cells import Orientation
-from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
+from dari.terminal.multiplexer import Change, Multiplexer, PaneGone
 from dari.terminal.panes.events import Exited
 from dari.terminal.panes.pane import Pane
 from dari.terminal.tmux.command_line import TmuxCall, parse_invocation
@@ -41,7 +41,7 @@ class ScriptsApi:
         self._channels: dict[str, asyncio.Event] = {}
         self._waiting: Counter[str] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
-        multiplexer.changes.subscribe(self._hear)
+        multiplexer.changes.subscribe(self._hear, PaneGone, Exited)
 
     @expose("crux:pane/open", "control", is_slow=True)
     @approvable
@@ -160,7 +160,7 @@ class ScriptsApi:
         if isinstance(change, PaneGone):
             self._transient.discard(change.pane_id)
             self._notes.pop(f"%{change.pane_id}", None)
-        elif isinstance(change, PaneChanged) and isinstance(change.event, Exited):
+        else:
             self._close_ended(change.pane_id)
 
     def _close_ended(self, pane_id: str) -> None:

@@ -108,6 +108,11 @@ class Engine(Protocol):
     @property
     def cursor(self) -> Cursor: ...
     @property
+    def cursor_column(self) -> int:
+        """`cursor.col` alone, which is cheaper to ask for."""
+        ...
+
+    @property
     def modes(self) -> Modes: ...
     @property
     def is_alternate(self) -> bool:

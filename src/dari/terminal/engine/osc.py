@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from urllib.parse import unquote
 
 MAX_OSC_BYTES = 100_000
@@ -55,6 +55,7 @@ class OscWatch:
         return not self.held
 
 
+@lru_cache(maxsize=16)  # a pane is asked at each prompt
 def parse_osc7_path(url: str) -> str:
     """The path of a `file://host/path`; empty for another machine, and for anything else."""
     for scheme in ("file://", "kitty-shell-cwd://"):

@@ -239,6 +239,9 @@ class CommandLog:
     @property
     def kind(self) -> ShellKind | None:
         """Of the innermost shell; None when that is not one that we know."""
+        innermost = self._shells[-1]
+        if not innermost.is_marked:
+            return innermost.kind
         return next((shell.kind for shell in reversed(self._shells) if not shell.is_marked), None)
 
     @property
@@ -516,7 +519,7 @@ class CommandLog:
         self.finish(code)
 
     def find(self, command_id: str) -> CommandRecord:
-        for record in self.records:
+        for record in reversed(self.records):  # mostly the last one is asked for
             if record.id == command_id:
                 return record
         raise NotFound(f"this pane has no command {command_id}", "use the command_id that execute returned")

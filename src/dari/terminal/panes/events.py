@@ -14,26 +14,32 @@ E = TypeVar("E")
 class Fanout(Generic[E]):
     """In-process fan-out. Listeners are plain functions that only enqueue, so publishing never waits."""
 
-    def __init__(self) -> None:
-        self._listeners: dict[object, Callable[[E], None]] = {}
-        self._current: tuple[Callable[[E], None], ...] = ()  # of them, for events are many more than listeners
+    def __init__(self, kind_of: Callable[[E], type] = type) -> None:
+        self._kind_of = kind_of
+        self._listeners: dict[object, tuple[Callable[[E], None], frozenset[type]]] = {}
+        self._by_kind: dict[type, tuple[Callable[[E], None], ...]] = {}  # for events are many more than listeners
 
     def __bool__(self) -> bool:
         return bool(self._listeners)
 
-    def subscribe(self, listener: Callable[[E], None]) -> Callable[[], None]:
-        """Register a listener; call the returned function to stop."""
+    def subscribe(self, listener: Callable[[E], None], *kinds: type) -> Callable[[], None]:
+        """Register a listener, for events of these kinds or for all; call the returned function to stop."""
         key = object()
-        self._listeners[key] = listener
-        self._current = tuple(self._listeners.values())
+        self._listeners[key] = listener, frozenset(kinds)
+        self._by_kind.clear()
         return lambda: self._remove(key)
 
     def _remove(self, key: object) -> None:
         self._listeners.pop(key, None)
-        self._current = tuple(self._listeners.values())
+        self._by_kind.clear()
 
     def publish(self, event: E) -> None:
-        for listener in self._current:
+        kind = self._kind_of(event)
+        listeners = self._by_kind.get(kind)
+        if listeners is None:
+            wanting = [listener for listener, kinds in self._listeners.values() if not kinds or kind in kinds]
+            listeners = self._by_kind[kind] = tuple(wanting)
+        for listener in listeners:
             listener(event)
 
     @contextmanager

@@ -58,7 +58,7 @@ class Pane:
         self._exited = asyncio.Event()
         self._entering = asyncio.Lock()
         self._watch = OutputExpect(lambda: not pty.is_canonical)
-        self._line = PromptLine(lambda: self.kind, lambda: engine.cursor.col)
+        self._line = PromptLine(lambda: self.kind, lambda: engine.cursor_column)
         self._kernel_lines = KernelLines(self.commands, lambda: reads_terminal(self.commands.shell_pid))
         self._replies = Replies(pty, self.commands, lambda: self.pid if self.is_alive else 0)
         self._execution = Execution(

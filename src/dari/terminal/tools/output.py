@@ -93,7 +93,7 @@ def clean_text(text: str, is_coloured: bool = False) -> str:
 def _cleaned(value: Any, is_coloured: bool) -> Any:
     """The value itself when there is nothing to clean."""
     if isinstance(value, str):
-        return value if value.isascii() and value.isprintable() else clean_text(value, is_coloured)
+        return clean_text(value, is_coloured)
     if isinstance(value, ImageContent | AudioContent | RawResult):
         return value
     if isinstance(value, Struct):

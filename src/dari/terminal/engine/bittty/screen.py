@@ -143,12 +143,16 @@ class BitttyEngine:
     def cursor(self) -> Cursor:
         board = self._board
         return Cursor(
-            col=min(board.cursor.x, self.cols - 1),
+            col=self.cursor_column,
             row=board.cursor.y,
             shape=_SHAPES.get(board.cursor.shape, "block"),
             is_visible=bool(board.modes.cursor_visible),
             is_blinking=bool(board.modes.cursor_blinking),
         )
+
+    @property
+    def cursor_column(self) -> int:
+        return min(int(self._board.cursor.x), self.cols - 1)
 
     @property
     def modes(self) -> Modes:

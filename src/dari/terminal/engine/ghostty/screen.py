@@ -123,12 +123,16 @@ class GhosttyEngine:
         render = self._refreshed()
         pointer = self._native.pointer
         return Cursor(
-            col=int(self._values.read(pointer, "CURSOR_X")),
+            col=self.cursor_column,
             row=int(self._values.read(pointer, "CURSOR_Y")),
             shape=_SHAPES[int(render.read("CURSOR_VISUAL_STYLE"))],
             is_visible=bool(self._values.read(pointer, "CURSOR_VISIBLE")),
             is_blinking=bool(render.read("CURSOR_BLINKING")),
         )
+
+    @property
+    def cursor_column(self) -> int:
+        return int(self._values.read(self._native.pointer, "CURSOR_X"))
 
     @property
     def is_alternate(self) -> bool:
