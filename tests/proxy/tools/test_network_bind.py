@@ -59,6 +59,7 @@ async def test_an_agent_may_not_widen_what_a_person_opened(tmp_path: Path) -> No
             ("engine_set_listen_addr", {"listen_addr": "0.0.0.0:8999"}),
             ("engine_set_client_allowlist", {"enabled": False, "ips": []}),
             ("engine_set_client_allowlist", {"enabled": True, "ips": ["192.0.2.1", "192.0.2.2"]}),
+            ("engine_set_client_allowlist", {"enabled": True, "ips": ["192.0.2.2"]}),
             ("engine_set_policy", {"blocks_private_targets": False}),
         ]
         for name, arguments in calls:

@@ -141,7 +141,7 @@ class SettingsApi:
         """Loopback always passes; other peers must be listed once it is enabled."""
         parsed = tuple(str(parse_ip(ip)) for ip in ips or ())
         now = self._runtime.configuration
-        admits_more = not enabled or (now.client_allowlist.enabled and set(parsed) > set(now.client_allowlist.ips))
+        admits_more = not enabled or bool(now.client_allowlist.enabled and set(parsed) - set(now.client_allowlist.ips))
         if now.is_open_to_network and admits_more and now.client_allowlist != ClientRule(enabled, parsed):
             _require_person(f"admitting other machines to {now.listen_addr}", "`dari proxy set allowlist`")
         await self._runtime.configure(client_allowlist=ClientRule(enabled, parsed))
