@@ -33,6 +33,18 @@ async def test_strict_agrees_on_2024_11_05_and_nothing_else(version: str) -> Non
     assert agreed["result"]["protocolVersion"] == "2024-11-05"
 
 
+@pytest.mark.parametrize("params", [{}, {"protocolVersion": None}, {"protocolVersion": 20241105}, None])
+async def test_strict_names_its_version_also_where_none_can_be_read(params: Any) -> None:
+    """Design 000 §5.1: what is not 2024-11-05 is −32602 with `data.supported`."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    refused = await MemoryWire(demo_server(strict=True)).ask(message)
+    assert refused["error"] == {
+        "code": -32602,
+        "message": "Invalid params: unsupported protocol version",
+        "data": {"supported": ["2024-11-05"]},
+    }
+
+
 async def test_a_missing_version_is_refused_with_the_known_ones() -> None:
     reply = await Rig().ask(request("initialize", capabilities={}))
     assert reply["error"]["code"] == -32602

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.transports import running
-from tests.support.wire import Json, call, initialize
+from tests.support.wire import Json, call, initialize, stateless
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 INITIALIZED: Json = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -135,6 +135,14 @@ async def test_a_strict_server_does_not_look_at_the_version_header() -> None:
         wire = await rig.session("2024-11-05")
         for version in ("2024-11-05", "2026-07-28", "2099-01-01"):
             assert (await wire.post(PING, **{"MCP-Protocol-Version": version})).status == 200
+
+
+async def test_a_strict_server_names_its_version_to_a_stateless_request_whatever_its_headers_are() -> None:
+    async with running(strict=True) as rig:
+        wire = await rig.session("2024-11-05")
+        for headers in ({}, {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "ping"}):
+            reply = await wire.post(stateless(PING), **headers)
+            assert reply.json()["error"]["data"] == {"supported": ["2024-11-05"]}, headers
 
 
 async def test_liveness_needs_no_token(tmp_path: Path) -> None:

@@ -237,6 +237,8 @@ class Server:
     ) -> bytes | None:
         version = meta.version
         assert isinstance(version, str)
+        if self.strict:
+            raise self.unsupported_version()  # whatever the envelope and its headers lack
         if meta.capabilities is UNSET:
             raise invalid_params("params._meta lacks 'io.modelcontextprotocol/clientCapabilities'", "send {} for none")
         if channel.headers is not None:
@@ -262,7 +264,7 @@ class Server:
             request.channel.reply(*inflight.to_error_message(request, error))
             return None
 
-    def unsupported_version(self, requested: str) -> RpcError:
+    def unsupported_version(self, requested: str = "") -> RpcError:
         if self.strict:
             return RpcError(-32602, "Invalid params: unsupported protocol version", {"supported": list(self.versions)})
         supported = list(self.versions + self.stateless_versions)
@@ -286,6 +288,8 @@ class Server:
             return invalid_request("id must be a string or an integer")
         if method not in methods.HANDSHAKE and method not in methods.STATELESS:
             return method_not_found(method)
+        if self.strict and method == "initialize" and not _names_version(envelope.params, self.versions):
+            return self.unsupported_version()
         return invalid_params(str(error))
 
     def _on_event(self, event: Event) -> None:
@@ -295,6 +299,10 @@ class Server:
         for session in list(self.sessions):
             if session.standing is not None and session.version and _wants(session, event):
                 session.standing.emit(message)
+
+
+def _names_version(params: Any, versions: tuple[str, ...]) -> bool:
+    return isinstance(params, dict) and params.get("protocolVersion") in versions
 
 
 def _event_message(event: Event) -> bytes:

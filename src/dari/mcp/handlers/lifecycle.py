@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def initialize(request: Request) -> bytes:
     params, server = request.params, request.server
+    if server.strict and params.protocol_version not in server.versions:
+        raise server.unsupported_version()
     if params.protocol_version is UNSET:
         raise invalid_params("params.protocolVersion is missing", f"known: {', '.join(server.versions)}")
-    if server.strict and params.protocol_version not in server.versions:
-        raise server.unsupported_version(params.protocol_version)
     session = request.session
     assert session is not None
     session.version = request.version = negotiate(params.protocol_version)
