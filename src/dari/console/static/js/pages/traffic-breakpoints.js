@@ -15,11 +15,14 @@ addTexts(texts);
 export const css = ["traffic-tools.css"];
 
 const SOON_S = 10;
+/** What has just come into the editor takes no answer: the last press may have been meant for another one. */
+const CALM_MS = 400;
 
 export function mount(root, { route, signal }) {
   let held = [];
   let chosen = "";
   let editor = null;
+  let isGone = false; // what was in the editor went on by itself: nothing else opens before a person chooses it
   const list = h("div", { class: "held-list", role: "group", "aria-label": t("breakpoints.held") });
   const panel = h("div", { class: "grow" });
   const body = h("div", { class: "held", hidden: true }, list, panel);
@@ -30,10 +33,10 @@ export function mount(root, { route, signal }) {
       h("a", { class: "btn", href: "/traffic/rules?new=breakpoint" }, t("breakpoints.add"))),
     empty, body, news);
   replace(root, section);
-  live.follow("breakpoints", onEvent, { signal, onError: (error) => draw("off", error) });
+  live.follow("breakpoints", onEvent, { signal, onError: (error) => (draw("off", error), choose()) });
   const clock = setInterval(tick, 500);
   signal.addEventListener("abort", () => clearInterval(clock));
-  keys.add({ key: "Ctrl+Enter", label: t("breakpoints.resume"), always: true, when: () => Boolean(editor), run: () => resume(false) }, signal);
+  keys.add({ key: "Ctrl+Enter", label: t("breakpoints.resume"), always: true, when: () => Boolean(editor), run: (event) => event.repeat || resume(false) }, signal);
   return { update: (next) => ((route = next), choose()) };
 
   function onEvent(event) {
@@ -88,15 +91,19 @@ export function mount(root, { route, signal }) {
   /** Open what the URL names, else the longest held; say so when what is being edited has gone on. */
   function choose() {
     const wanted = route.query.get("held");
-    const found = held.find((one) => one.id === wanted) ?? (editor ? null : held[0]);
     if (chosen && !held.some((one) => one.id === chosen)) {
-      if (editor?.isChanged()) toast(t("breakpoints.gone", { id: chosen }), { kind: "warn" });
+      isGone = !editor.isAnswered;
+      if (isGone && editor.isChanged()) toast(t("breakpoints.gone", { id: chosen }), { kind: "warn" });
+      replace(panel, isGone ? h("p", { class: "muted" }, t("breakpoints.over", { id: chosen })) : null);
+      const isNamed = chosen === wanted;
       chosen = "";
       editor = null;
-      replace(panel);
-      return held.length ? choose() : ((body.hidden = true), undefined);
+      body.hidden = !held.length;
+      if (isNamed) return setQuery({ held: null }); // crabd gives its name again after a restart
     }
+    const found = held.find((one) => one.id === wanted) ?? (editor || isGone ? null : held[0]);
     if (!found || found.id === chosen) return;
+    isGone = false;
     chosen = found.id;
     open(found);
     for (const item of list.children) item.setAttribute("aria-pressed", String(item.dataset.id === chosen));
@@ -107,30 +114,36 @@ export function mount(root, { route, signal }) {
       method: one.method, url: one.url, status: one.on === "response" ? one.status : null, headers: one.headers,
       body: one.body_note && !one.body_sample ? null : one.body_sample, note: one.body_note ? cleanText(one.body_note) : "",
     });
-    editor = { ...made, id: one.id, isChanged: () => { try { return Object.keys(made.edits()).length > 0; } catch { return true; } } };
+    const answers = [
+      h("button", { class: "btn danger", type: "button", disabled: true, on: { click: () => resume(true) } }, t("breakpoints.abort")),
+      h("button", { class: "btn primary", type: "submit", disabled: true, title: "Ctrl+Enter" }, t("breakpoints.resume"))];
+    const mine = (editor = { ...made, id: one.id, isCalm: true, isAnswered: false, isChanged: () => { try { return Object.keys(made.edits()).length > 0; } catch { return true; } } });
+    setTimeout(() => {
+      mine.isCalm = false;
+      for (const button of answers) button.disabled = false;
+    }, CALM_MS);
     replace(panel, h("form", { class: "card stack", data: { held: one.id }, "aria-label": t("breakpoints.edit", { on: t(`rules.word.${one.on}`), id: one.id }), on: { submit: (event) => (event.preventDefault(), resume(false)) } },
       h("header", { class: "row wrap" }, h("h3", { class: "grow" }, t("breakpoints.edit", { on: t(`rules.word.${one.on}`), id: one.id })), h("span", { class: "countdown muted" })),
       one.on === "response" ? h("p", { class: "mono" }, `${cleanText(one.method)} ${cleanText(one.url)}`) : null,
       made.el,
-      h("div", { class: "row end" },
-        h("button", { class: "btn danger", type: "button", on: { click: () => resume(true) } }, t("breakpoints.abort")),
-        h("button", { class: "btn primary", type: "submit", title: "Ctrl+Enter" }, t("breakpoints.resume")))));
+      h("div", { class: "row end" }, answers)));
     tick();
   }
 
   async function resume(abort) {
     const mine = editor;
-    const { id, isChanged } = mine;
+    if (mine.isCalm || mine.isAnswered) return;
+    const { id } = mine;
     try {
       const edits = abort ? { abort: true } : mine.edits();
-      mine.isChanged = () => false; // the topic may tell that it is gone before the call returns
+      mine.isAnswered = true; // the topic may tell that it is gone before the call returns
       const { value } = await live.call("crab_breakpoints_resume", { id, ...edits });
       const dropped = value.dropped_headers ?? [];
       const said = dropped.length ? text(t("breakpoints.dropped", { names: dropped.join(", ") })) : "";
       toast(`${text(t(abort ? "breakpoints.aborted" : "breakpoints.resumed", { id }))} ${said}`.trim(), { kind: said ? "warn" : "ok" });
-      setQuery({ held: null });
+      if (route.query.get("held") === id) setQuery({ held: null });
     } catch (error) {
-      mine.isChanged = isChanged;
+      mine.isAnswered = false;
       toastError(error);
     }
   }
