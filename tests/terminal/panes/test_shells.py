@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dari.terminal.panes.shell_integration import quote
 from tests.support.panes import pane_in
 
 Case = tuple[str, str, int, str]  # name, command, exit code, a pattern for the whole output
@@ -99,6 +100,20 @@ async def test_what_a_shell_says_of_a_broken_command_is_its_output(shell: str, t
             if (after.exit_code, after.output) != (0, "fine"):
                 wrong.append((command, after))
     assert not wrong
+
+
+@pytest.mark.parametrize("shell", LEAST)
+async def test_tabs_and_all_kinds_of_line_ends_of_a_command_reach_the_shell(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not on this machine")
+    async with pane_in(tmp_path, shell) as pane:
+        for command in ("echo one\r\necho two\r\n", "echo one\recho two", "echo one\necho two\r"):
+            result = await pane.execute(command, 30)
+            assert (result.exit_code, result.output) == (0, "one\ntwo"), command
+        for written in ("\tb 'c'", "all:\n\tcc \\\n\t\tx.c"):
+            quoted = quote(written, pane.kind)
+            assert (await pane.execute(f"printf %s {quoted} > written", 30)).exit_code == 0
+            assert (tmp_path / "written").read_text() == written
 
 
 async def test_a_syntax_error_before_a_command_that_runs_is_shown_with_it(tmp_path: Path) -> None:

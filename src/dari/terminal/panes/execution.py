@@ -43,6 +43,8 @@ _WORDS = re.compile(
 def type_command(command: str, kind: ShellKind, engine: Engine) -> bytes:
     """Return included. Several lines go in as one paste, or as one line where the shell knows no pastes."""
     text = check_command(command)
+    if kind == "fish" and "\t" in text:  # its line editor drops tabs, also those of a paste
+        text = f"eval {_quote_tabs(text)}"
     has_lines = "\n" in text
     typed = engine.encode_paste(text)
     if kind != "sh" and typed.startswith(b"\x1b[200~"):
@@ -89,13 +91,18 @@ def as_one_line(text: str) -> str:
     return f"eval \"$(printf '%b' '{quoted}')\""
 
 
+def _quote_tabs(text: str) -> str:
+    """One word of fish, its tabs written as escapes."""
+    return quote(text, "fish").replace("\t", "'\\t'")
+
+
 def _end_mark(nonce: str) -> str:
     return f'printf \'\\033]{NUMBER};{nonce};D;1;%s;%s\\007\' "$?" "$PWD"'
 
 
 def check_command(command: str) -> str:
     """The lines that are typed; InvalidInput when they cannot be, so that nothing is left out of a judged command."""
-    text = command.strip("\n").replace("\r\n", "\n")
+    text = command.replace("\r\n", "\n").replace("\r", "\n").strip("\n")  # a return is Enter to every shell
     if control := PASTE_CONTROLS.search(text):
         raise InvalidInput(
             f"a command cannot hold the control character {control[0]!r}",
