@@ -50,6 +50,29 @@ HASTY = """(id) => {
     document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "a", bubbles: true}));
 }"""
 
+# What the browser sends while `a` is held down; whether that was an answer.
+HELD_DOWN = """() => {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "a", repeat: true, bubbles: true}));
+    return document.querySelector("[data-decision=once]").disabled;
+}"""
+
+# Types a note; the call is denied elsewhere before its last letter. What is shown after that.
+LOSES_ITS_NOTE = """async (id) => {
+    const main = await import(document.querySelector("script[type=module]").src);
+    const detail = document.querySelector(".approval-detail");
+    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+    const gone = new Promise((done) => {
+        new MutationObserver(() => detail.dataset.state === "denied" && done()).observe(detail, {attributes: true});
+    });
+    press("x");
+    await main.$["lib/live.js"].live.call("dari_approvals_answer", {id, decision: "deny"});
+    await gone;
+    press("j");
+    await new Promise((done) => setTimeout(done, 500));
+    press("a");
+    return detail.textContent;
+}"""
+
 
 @pytest.fixture(autouse=True)
 def asked_tools(hub: ConsoleHub) -> None:
@@ -168,6 +191,31 @@ async def test_a_key_that_is_pressed_while_another_call_is_looked_up_answers_nei
         await expect(page.locator(".approval-detail[data-state=waiting]")).to_contain_text(command)
         await page.get_by_role("button", name="Deny").click()
         await expect(item(page, command)).to_have_count(0)
+
+
+async def test_a_key_that_is_held_down_answers_once(person: Person, queue: ApprovalService) -> None:
+    await ask(queue, "rm seven")
+    page = await person.open("/approvals")
+    await is_calm(page)
+    assert await page.evaluate(HELD_DOWN) is False
+    await page.get_by_role("button", name="Deny").click()
+    await expect(item(page, "rm seven")).to_have_count(0)
+
+
+async def test_the_rest_of_a_note_is_no_command_when_somebody_else_has_answered(
+    person: Person, queue: ApprovalService
+) -> None:
+    first, second = await ask(queue, "rm eight"), await ask(queue, "rm nine")
+    page = await person.open("/approvals")
+    await is_calm(page)
+    await page.keyboard.press("d")
+    assert "rm eight" in await page.evaluate(LOSES_ITS_NOTE, first)
+    assert (await queue.show(second)).state == "waiting"
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("j")
+    await expect(page.locator(".approval-detail[data-state=waiting]")).to_contain_text("rm nine")
+    await page.get_by_role("button", name="Deny").click()
+    await expect(item(page, "rm nine")).to_have_count(0)
 
 
 async def test_always_shows_its_rule_writes_it_and_takes_it_back(person: Person, queue: ApprovalService) -> None:

@@ -127,3 +127,15 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         pass
     finally:
         writer.close()
+
+
+async def test_keys_of_the_page_do_nothing_behind_a_dialog(person: Person) -> None:
+    page = await person.open("/servers")
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    for key in ("n", "g", "t"):
+        await page.keyboard.press(key)
+    assert await page.evaluate("location.pathname + location.search") == "/servers"
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("n")
+    await expect(page).to_have_url(re.compile("add=form$"))

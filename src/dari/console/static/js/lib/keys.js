@@ -2,6 +2,9 @@
 
 const bindings = new Set();
 const commands = new Set();
+/** So long after its last letter a text goes on, also when its field has gone. */
+const TYPING_MS = 3000;
+let typed = { field: null, at: 0 };
 let pending = "";
 let pendingTimer = 0;
 
@@ -18,8 +21,20 @@ function nameOf(event) {
   return [...parts, key].join("+");
 }
 
+/** A field that goes away under a person's hands leaves the rest of their text to the page: its letters are no commands. */
+function isTypingOn(event) {
+  const isLetter = event.key.length === 1 || event.isComposing || event.key === "Process";
+  const { field, at } = typed;
+  if (!isLetter) typed = { field: null, at: 0 };
+  else if (isTyping(event.target)) typed = { field: event.target, at: event.timeStamp };
+  else if (field && (field.disabled || !field.getClientRects().length) && event.timeStamp - at < TYPING_MS) typed.at = event.timeStamp;
+  else typed = { field: null, at: 0 };
+  return Boolean(typed.field);
+}
+
 export const keys = {
-  /** {key, label, run(event), when?, always?}: `always` also while a person types. Removed with the signal. */
+  /** {key, label, run(event), when?, always?, repeats?}: `always` also while a person types, `repeats` while the key is
+   *  held down. Removed with the signal. */
   add(binding, signal) {
     bindings.add(binding);
     signal?.addEventListener("abort", () => bindings.delete(binding));
@@ -39,10 +54,11 @@ export const palette = {
 };
 
 export function startKeys() {
+  document.addEventListener("pointerdown", () => (typed = { field: null, at: 0 }), true);
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing) return;
+    const typing = isTypingOn(event) || isTyping(event.target);
+    if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const name = nameOf(event);
-    const typing = isTyping(event.target);
     const sequence = pending ? `${pending} ${name}` : name;
     clearTimeout(pendingTimer);
     pending = "";
@@ -50,7 +66,7 @@ export function startKeys() {
     const hit = usable.find((one) => one.key === sequence) || usable.find((one) => one.key === name);
     if (hit) {
       event.preventDefault();
-      hit.run(event);
+      if (!event.repeat || hit.repeats) hit.run(event);
     } else if (usable.some((one) => one.key.startsWith(`${sequence} `))) {
       pending = sequence;
       pendingTimer = setTimeout(() => (pending = ""), 1200);

@@ -244,13 +244,13 @@ export function mount(root, { route, signal }) {
 
   const press = (decision) => () => detail.querySelector(`[data-decision="${decision}"]:enabled`)?.click();
   const onQueue = () => viewOf(route) === "waiting" && !document.querySelector("dialog[open]");
-  const bind = (key, label, run) => keys.add({ key, label: t(label), run, when: onQueue }, signal);
+  const bind = (key, label, run, repeats) => keys.add({ key, label: t(label), run, repeats, when: onQueue }, signal);
   bind("a", "approvals.do.once", press("once"));
   bind("s", "approvals.do.session", press("session"));
   bind("w", "approvals.do.always", press("always"));
   bind("d", "approvals.do.deny", () => detail.querySelector("[data-field=note]")?.focus());
-  bind("j", "approvals.next", () => chosen && go(`/approvals/${nextOf(chosen, 1)}`));
-  bind("k", "approvals.previous", () => chosen && go(`/approvals/${nextOf(chosen, -1)}`));
+  bind("j", "approvals.next", () => chosen && go(`/approvals/${nextOf(chosen, 1)}`), true);
+  bind("k", "approvals.previous", () => chosen && go(`/approvals/${nextOf(chosen, -1)}`), true);
   live.follow("approvals", hear, { signal, onError: toastError });
   const timer = setInterval(() => {
     for (const one of queue.waiting) {

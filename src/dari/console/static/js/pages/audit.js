@@ -91,8 +91,8 @@ export function mount(root, { route, signal }) {
   }
 
   keys.add({ key: "/", label: t("audit.find"), run: () => body.querySelector("input[type=search]")?.focus(), when: () => shown === "records" }, signal);
-  keys.add({ key: "j", label: t("audit.older"), run: () => views.records.step(1), when: () => shown === "records" }, signal);
-  keys.add({ key: "k", label: t("audit.newer"), run: () => views.records.step(-1), when: () => shown === "records" }, signal);
+  keys.add({ key: "j", label: t("audit.older"), run: () => views.records.step(1), repeats: true, when: () => shown === "records" }, signal);
+  keys.add({ key: "k", label: t("audit.newer"), run: () => views.records.step(-1), repeats: true, when: () => shown === "records" }, signal);
   show(route);
   return { update: show };
 }

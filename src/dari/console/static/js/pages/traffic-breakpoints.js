@@ -36,7 +36,7 @@ export function mount(root, { route, signal }) {
   live.follow("breakpoints", onEvent, { signal, onError: (error) => (draw("off", error), choose()) });
   const clock = setInterval(tick, 500);
   signal.addEventListener("abort", () => clearInterval(clock));
-  keys.add({ key: "Ctrl+Enter", label: t("breakpoints.resume"), always: true, when: () => Boolean(editor), run: (event) => event.repeat || resume(false) }, signal);
+  keys.add({ key: "Ctrl+Enter", label: t("breakpoints.resume"), always: true, when: () => Boolean(editor), run: () => resume(false) }, signal);
   return { update: (next) => ((route = next), choose()) };
 
   function onEvent(event) {

@@ -81,7 +81,7 @@ export function toolRun(entry, { args, view = "", raw = true, signal, onArgs = (
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       event.stopPropagation();
-      run();
+      if (!event.repeat) run();
     } else if (event.key === "Escape" && abort) {
       event.preventDefault();
       event.stopPropagation();
