@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -239,6 +243,36 @@ def test_a_bad_env_file_is_told_without_its_text(world: World, text: str | None,
     with pytest.raises(InvalidInput, match=fact) as caught:
         world.resolve("s")
     assert "envFile" in caught.value.message and "this is secret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("make", "fact"),
+    [
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
+        (Path.mkdir, "Is a directory"),
+        (lambda path: path.write_bytes(b"\xff"), "no UTF-8 text"),
+        (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "it may have at most 1048576 bytes"),
+    ],
+    ids=["fifo", "device", "folder", "binary", "huge"],
+)
+@pytest.mark.parametrize("entry", [{"envFile": "odd"}, {"args": ["${file:odd}"]}], ids=["envFile", "reference"])
+def test_what_is_no_file_of_text_is_refused_at_once(
+    world: World, make: Callable[[Path], object], fact: str, entry: dict[str, Any]
+) -> None:
+    odd = world.user_file.with_name("odd")
+    odd.parent.mkdir(parents=True, exist_ok=True)
+    make(odd)
+    world.user({"mcpServers": {"s": {"command": "x", **entry}}})
+    with pytest.raises(InvalidInput, match=re.escape(f"{odd} cannot be read: {fact}")):
+        world.resolve("s")
+
+
+@pytest.mark.parametrize("entry", [{"command": "x", "envFile": "a\0"}, {"url": "http://h", "apiKey": "${file:a\0}"}])
+def test_a_file_name_with_a_nul_is_told(world: World, entry: dict[str, Any]) -> None:
+    world.user({"mcpServers": {"s": entry}})
+    with pytest.raises(InvalidInput, match="cannot be read: embedded null byte"):
+        world.resolve("s")
 
 
 @pytest.mark.parametrize(("cwd", "below"), [(None, ""), (".", ""), ("sub", "sub"), ("./sub/../other", "other")])

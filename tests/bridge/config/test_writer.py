@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -243,6 +244,15 @@ def test_writers_in_several_processes_lose_nothing(file: ProfileFile) -> None:
 def test_a_lock_that_is_held_too_long_is_told(tmp_path: Path) -> None:
     with folder_lock(tmp_path), pytest.raises(TimedOut), folder_lock(tmp_path, wait_s=0.01):
         pass
+
+
+@pytest.mark.parametrize("target", ["fifo", "/dev/zero"])
+def test_what_is_no_regular_file_is_not_read_to_be_written(file: ProfileFile, tmp_path: Path, target: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    file.path.parent.mkdir()
+    file.path.symlink_to(tmp_path / target)
+    with pytest.raises(Failed, match=f"{re.escape(str(file.path))}: not a regular file"):
+        file.add("a", {"command": "x"})
 
 
 def test_the_book_writes_to_the_layer_where_a_server_stands(world: World) -> None:

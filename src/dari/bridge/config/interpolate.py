@@ -23,6 +23,7 @@ from dari.bridge.config.profile import AllowedPath, AuthSettings, HttpSettings, 
 from dari.bridge.config.secret import Mask, Secret, is_sensitive
 from dari.errors import DariError, InvalidInput, NotFound, Unavailable
 from dari.installation import install_extra
+from dari.paths import read_regular
 
 MAX_DOTENV_BYTES = 1024 * 1024
 _DOTENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*?)\s*")
@@ -34,15 +35,10 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 def read_dotenv(path: Path) -> dict[str, str]:
     """The variables of the file; an error names the file and the line, never its text."""
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(MAX_DOTENV_BYTES + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no UTF-8 text"
-        raise FieldProblem(
-            ("envFile",), f"{path} cannot be read: {reason}", "make the file, or remove the field"
-        ) from None
-    if len(text) > MAX_DOTENV_BYTES:
-        raise FieldProblem(("envFile",), f"{path} is larger than {MAX_DOTENV_BYTES} bytes", "name a file of variables")
+        text = read_regular(path, MAX_DOTENV_BYTES).decode()
+    except (OSError, ValueError) as error:
+        fact = f"{path} cannot be read: {_describe_unreadable(error)}"
+        raise FieldProblem(("envFile",), fact, "name a file of variables, or remove the field") from None
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -303,18 +299,18 @@ def _closing(text: str, at: int) -> int | None:
 
 def _file_text(path: Path) -> str:
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_VALUE_FILE_BYTES + 1)
-        if len(data) > MAX_VALUE_FILE_BYTES:
-            raise InvalidInput(
-                f"{path} is larger than {MAX_VALUE_FILE_BYTES} bytes", "name the file that holds one value"
-            )
-        return data.decode().rstrip("\r\n")
+        return read_regular(path, MAX_VALUE_FILE_BYTES).decode().rstrip("\r\n")
     except FileNotFoundError:
         raise NotFound(f"the file {path} does not exist", "make it, or correct the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no UTF-8 text"
-        raise InvalidInput(f"the file {path} cannot be read: {reason}", "check the file") from None
+    except (OSError, ValueError) as error:
+        fact = f"the file {path} cannot be read: {_describe_unreadable(error)}"
+        raise InvalidInput(fact, "name a file that holds one value") from None
+
+
+def _describe_unreadable(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "no UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)  # a NUL in its name
 
 
 def _from_keyring(body: str, ask: KeyringLookup | None) -> str:

@@ -280,8 +280,7 @@ def _inputs(text: JsonText) -> list[JsonEntry]:
 
 def _content(path: Path, mode: int) -> tuple[bytes | None, int]:
     try:
-        with open(path, "rb") as file:
-            return file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        return read_file(path), stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:
         return None, mode
 
