@@ -28,6 +28,18 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
+# Clicks the first "Reject", and once more in the very moment in which the list is drawn without that change.
+CLICKS_TWICE = """() => new Promise((done) => {
+    const place = document.querySelector("article").parentElement;
+    const click = () => document.querySelector("article[data-state=held] .btn.danger").click();
+    new MutationObserver((_, watching) => {
+        watching.disconnect();
+        click();
+        done();
+    }).observe(place, {childList: true});
+    click();
+})"""
+
 
 def tools_file(hub: ConsoleHub, *tools: dict[str, Any]) -> str:
     path = hub.home / "tools.json"
@@ -254,6 +266,30 @@ async def test_a_changed_tool_is_seen_as_a_difference_and_approved(person: Perso
     async with hub.agent() as agent:
         listed = json.dumps((await agent.ask("tools/list"))["result"])
         assert "sends it away" in listed
+
+
+async def test_a_change_that_comes_while_a_person_reads_moves_no_button_under_their_hand(
+    person: Person, hub: ConsoleHub
+) -> None:
+    first, second = {"name": "a", "description": "adds"}, {"name": "b", "description": "reads"}
+    hub.write_servers(moving=lab_server(LAB_TOOLS=tools_file(hub, first, second)))
+    page = await person.open("/servers/moving?tab=changes")
+    await run(page)
+    await expect(page.locator(".server-facts")).to_contain_text("2 tools")
+    for changed, told in (
+        ((first, {**second, "description": "r"}), "1 change "),
+        (({**first, "description": "a"}, {**second, "description": "r"}), "2 changes"),
+    ):
+        tools_file(hub, *changed)
+        await page.get_by_role("button", name="Stop").click()
+        await run(page)
+        await expect(page.locator(".server-facts")).to_contain_text(told)
+        await expect(page.get_by_role("article")).to_have_count(1)
+    await page.get_by_role("button", name="Show what has changed since").click()
+    await expect(page.get_by_role("article")).to_have_count(2)
+    await expect(page.get_by_role("button", name="Reject", exact=True).first).to_be_enabled()
+    await page.evaluate(CLICKS_TWICE)
+    await expect(page.locator("article[data-state=held]")).to_have_count(1)
 
 
 async def test_the_log_shows_a_crash_with_its_last_words(person: Person, hub: ConsoleHub) -> None:

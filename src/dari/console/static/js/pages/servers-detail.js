@@ -10,6 +10,8 @@ import { copyButton, emptyState, toggle } from "../parts/widgets.js";
 /** A count with its noun: "1 tool", "2 tools". */
 export const tn = (key, n) => t(`${key}.${n === 1 ? "1" : "n"}`, { n: count(n) });
 
+/** What has just been drawn takes no answer: the last click may have been meant for what stood there before. */
+const CALM_MS = 400;
 const STEP = /^(\S+) (ok|warning|failed) ([\d.]+) ms: ([^]*)$/;
 const MARKS = { ok: "check", warning: "warn", failed: "close", running: "clock" };
 
@@ -142,10 +144,16 @@ export function toolsTab({ panel, name, signal, card }) {
 
 export function changesTab({ panel, name, signal }) {
   const place = h("div", { class: "stack" });
+  const more = h("p", { class: "server-more", role: "status" });
   let held = -1;
-  panel.append(place);
+  let isDeciding = false;
+  panel.append(place, more);
   panel.refresh = (card) => {
-    if ((card.held || 0) !== held) load((held = card.held || 0));
+    if (isDeciding || (card.held || 0) === held) return;
+    held = card.held || 0;
+    // A server changes when it likes, also while a person reads: nothing moves under their hand.
+    if (!place.querySelector("[data-state=held]")) load();
+    else if (!more.childElementCount) replace(more, h("button", { class: "btn", type: "button", on: { click: load } }, icon("refresh"), t("servers.changes.more")));
   };
 
   async function load() {
@@ -159,13 +167,15 @@ export function changesTab({ panel, name, signal }) {
   }
 
   async function decide(items, approve) {
+    isDeciding = true;
     try {
       await live.call("dari_servers_decide", { name, approve, items: items.map(({ kind, name: of, digest }) => ({ kind, name: of, digest })) });
       toast(t(approve ? "servers.approved" : "servers.rejected", { n: items.length }), { kind: "ok" });
     } catch (error) {
       toastError(error);
     }
-    load();
+    await load();
+    isDeciding = false;
   }
 
   function buttons(items, all) {
@@ -176,6 +186,7 @@ export function changesTab({ panel, name, signal }) {
 
   function draw({ items, history }) {
     const open = items.filter((one) => !one.rejected_by);
+    replace(more);
     replace(place,
       items.length ? h("p", { class: "muted" }, t("servers.changes.help")) : emptyState({ icon: "approvals", title: t("servers.changes.none"), body: t("servers.changes.none.body") }),
       open.length > 1 ? buttons(open, true) : null,
@@ -187,6 +198,9 @@ export function changesTab({ panel, name, signal }) {
         buttons([one], false))),
       history.length ? h("details", {}, h("summary", {}, t("servers.history", { n: history.length })), h("table", { class: "table", "aria-label": t("servers.history", { n: history.length }) }, h("tbody", {}, history.map((one) =>
         h("tr", {}, h("td", {}, when(one.at)), h("td", {}, one.event), h("td", {}, one.kind), h("td", { class: "mono" }, h("bdi", {}, cleanText(one.name, 100))), h("td", {}, cleanText(one.by, 60))))))) : null);
+    const answers = [...place.querySelectorAll("button")];
+    for (const one of answers) one.disabled = true;
+    setTimeout(() => answers.forEach((one) => (one.disabled = false)), CALM_MS);
   }
 
   load();
