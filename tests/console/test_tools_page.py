@@ -30,6 +30,20 @@ def servers(hub: ConsoleHub) -> Iterator[None]:
     hub.write_servers(play=playground())
     yield
 
+# Runs the tool, and types beside it until the server asks.
+TYPES_BESIDE_A_CALL = """() => new Promise((done) => {
+    const press = () => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "x", bubbles: true}));
+    const typing = setInterval(press, 50);
+    new MutationObserver((_, watching) => {
+        if (!document.querySelector(".card.ask")) return;
+        watching.disconnect();
+        clearInterval(typing);
+        done();
+    }).observe(document.body, {childList: true, subtree: true});
+    [...document.querySelectorAll(".tool-run .btn")].find((one) => one.textContent === "Run").click();
+    press();
+})"""
+
 
 async def open_tool(person: Person, name: str, query: str = "") -> Page:
     page = await person.open(f"/tools/play__{name}{query}")
@@ -186,6 +200,18 @@ async def test_a_server_that_asks_is_answered_beside_the_call(person: Person) ->
     await expect(page.get_by_role("region", name="Result")).to_contain_text("accept")
     await expect(page.get_by_role("region", name="Result")).to_contain_text('"Ada"')
     await page.get_by_role("button", name="Run", exact=True).click()
+    await question.get_by_role("button", name="Decline").click()
+    await expect(page.get_by_role("region", name="Result")).to_contain_text("decline")
+
+
+async def test_a_question_does_not_take_what_a_person_types_elsewhere(person: Person) -> None:
+    page = await open_tool(person, "asks")
+    search = page.get_by_role("searchbox").first
+    await search.focus()
+    await page.evaluate(TYPES_BESIDE_A_CALL)
+    question = page.get_by_role("group", name="play asks")
+    await expect(question).to_be_visible()
+    await expect(search).to_be_focused()
     await question.get_by_role("button", name="Decline").click()
     await expect(page.get_by_role("region", name="Result")).to_contain_text("decline")
 

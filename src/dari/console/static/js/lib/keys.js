@@ -21,16 +21,17 @@ function nameOf(event) {
   return [...parts, key].join("+");
 }
 
-/** A field that goes away under a person's hands leaves the rest of their text to the page: its letters are no commands. */
-function isTypingOn(event) {
+function noteTyping(event) {
   const isLetter = event.key.length === 1 || event.isComposing || event.key === "Process";
-  const { field, at } = typed;
-  if (!isLetter) typed = { field: null, at: 0 };
-  else if (isTyping(event.target)) typed = { field: event.target, at: event.timeStamp };
-  else if (field && (field.disabled || !field.getClientRects().length) && event.timeStamp - at < TYPING_MS) typed.at = event.timeStamp;
+  const { field } = typed;
+  if (isLetter && isTyping(event.target)) typed = { field: event.target, at: event.timeStamp };
+  // A field that goes away under a person's hands leaves the rest of their text to the page: its letters are no commands.
+  else if (isLetter && isInText() && (field.disabled || !field.getClientRects().length)) typed = { field, at: event.timeStamp };
   else typed = { field: null, at: 0 };
-  return Boolean(typed.field);
 }
+
+/** Whether a person is in the middle of a text. */
+export const isInText = () => Boolean(typed.field) && performance.now() - typed.at < TYPING_MS;
 
 export const keys = {
   /** {key, label, run(event), when?, always?, repeats?}: `always` also while a person types, `repeats` while the key is
@@ -55,8 +56,9 @@ export const palette = {
 
 export function startKeys() {
   document.addEventListener("pointerdown", () => (typed = { field: null, at: 0 }), true);
+  document.addEventListener("keydown", noteTyping, true);
   document.addEventListener("keydown", (event) => {
-    const typing = isTypingOn(event) || isTyping(event.target);
+    const typing = isInText() || isTyping(event.target);
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const name = nameOf(event);
     const sequence = pending ? `${pending} ${name}` : name;

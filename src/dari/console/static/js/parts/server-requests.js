@@ -2,6 +2,7 @@
 
 import { cleanText, h } from "../lib/dom.js";
 import { addTexts, t } from "../lib/i18n.js";
+import { isInText } from "../lib/keys.js";
 import texts from "../texts/tools.js";
 import { dialog } from "./dialog.js";
 import { longText } from "./json-view.js";
@@ -31,6 +32,7 @@ function ask(make, cancelled) {
     );
     host.signal.addEventListener("abort", () => finish(cancelled), { once: true });
     host.el.append(card);
+    if (isInText()) return; // a server asks when it likes: what a person types elsewhere is not for it
     card.scrollIntoView({ block: "nearest" });
     (card.querySelector("input, select, textarea, a, button") ?? card).focus();
   });
