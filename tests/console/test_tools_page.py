@@ -30,6 +30,7 @@ def servers(hub: ConsoleHub) -> Iterator[None]:
     hub.write_servers(play=playground())
     yield
 
+
 # Runs the tool, and types beside it until the server asks.
 TYPES_BESIDE_A_CALL = """() => new Promise((done) => {
     const press = () => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "x", bubbles: true}));
