@@ -206,6 +206,18 @@ def test_a_host_that_leaves_before_it_began_is_asked_again(home: Path) -> None:
     assert len(heard) == 1
 
 
+@pytest.mark.parametrize("size_bytes", [1, 4_000_000], ids=["short", "longer than the buffer"])
+def test_a_host_that_hangs_is_told_and_the_command_is_not_run_twice(host: int, size_bytes: int) -> None:
+    script = (
+        "import sys; from dari.cli.remote import fast_client as client; client.BEGIN_TIMEOUT_S = 0.5; "
+        f"sys.exit(client.main('t', ['say', 'x' * {size_bytes}, '', '0']))"
+    )
+    os.kill(host, signal.SIGSTOP)
+    done = subprocess.run((sys.executable, "-c", script), capture_output=True, timeout=WITHIN_S, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"error: the daemon (pid %d) has not taken the command within 0.5 s\nhint: " % host)
+
+
 def test_only_daemon_start_asks_the_daemon_to_stay(home: Path) -> None:
     with fake_host(False, False, False) as heard:
         for words in (("servers",), ("daemon", "start"), ("daemon", "start", "--server", "fs")):

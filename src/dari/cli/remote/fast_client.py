@@ -9,6 +9,7 @@ import os
 import sys
 from _signal import SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]
 from _socket import SO_RCVTIMEO, SOL_SOCKET, socket
+from time import monotonic
 
 from dari.cli.hub import protocol
 from dari.cli.hub.client import CliSocketRefused, ask_to_finish, connect, send_handshake
@@ -18,6 +19,8 @@ NETWORK, INTERRUPTED = 2, 4
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _LOOK_S = 0.25
 """A Ctrl-C in the moment before `recv` waits does not end it: Python runs the handler when `recv` returns."""
+BEGIN_TIMEOUT_S = 30.0
+"""A daemon confirms a command at once. One that was stopped, or hangs, still accepts connections."""
 _LOOK_TIMEVAL = bytes(8) + int(_LOOK_S * 1e6).to_bytes(8, sys.byteorder)
 
 
@@ -32,12 +35,16 @@ class CommandRelay:
         self._sock = sock
         self._program = program
         self._interrupts = 0
+        self._has_begun = False
         self._is_sending = False
         self._sends_stdin = False
         self._answer: bytearray | None = None
         self._hidden: list[object] | None = None
 
     def run(self, run_dir: str, argv: list[str], *, stays: bool = False) -> int:
+        """The exit code of the command; TimeoutError from a daemon that does not confirm it."""
+        self._begins_by_s = monotonic() + BEGIN_TIMEOUT_S
+        self._sock.settimeout(BEGIN_TIMEOUT_S)
         send_handshake(
             self._sock,
             run_dir,
@@ -49,11 +56,12 @@ class CommandRelay:
             stays=stays,
             tty=_describe_tty(),
         )
+        self._sock.settimeout(None)
+        self._sock.setsockopt(SOL_SOCKET, SO_RCVTIMEO, _LOOK_TIMEVAL)
         # A shell that ignores Ctrl-C on our behalf (`nohup`, `&` in a script) means it.
         is_ours = getsignal(SIGINT) is default_int_handler
         if is_ours:
             signal(SIGINT, self._interrupt)
-            self._sock.setsockopt(SOL_SOCKET, SO_RCVTIMEO, _LOOK_TIMEVAL)
         try:
             return self._relay()
         except BrokenPipeError:
@@ -65,12 +73,11 @@ class CommandRelay:
 
     def _relay(self) -> int:
         heard = b""
-        has_begun = False
         left, descriptor = 0, _STDOUT
         while True:
             part = self._receive()
             if not part:
-                if not has_begun and not self._interrupts:
+                if not self._has_begun and not self._interrupts:
                     raise DaemonGone
                 return self._lost()
             heard = heard + part if heard else part
@@ -100,7 +107,7 @@ class CommandRelay:
                 if kind == protocol.EXIT:
                     return payload[0]
                 if kind == protocol.BEGIN:
-                    has_begun = True
+                    self._has_begun = True
                 elif kind == protocol.WANT:
                     self._sends_stdin = True
                 elif kind == protocol.ASK:
@@ -127,7 +134,8 @@ class CommandRelay:
             try:
                 return self._sock.recv(262144)
             except BlockingIOError:
-                continue
+                if not self._has_begun and monotonic() > self._begins_by_s:
+                    raise TimeoutError from None
             except ConnectionResetError:
                 return b""
 
@@ -341,6 +349,8 @@ def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays:
                 return _run_here(program, argv)
             else:
                 return _complain(program, refused.message, refused.hint)
+        except TimeoutError:
+            return _complain_of_hang(program)
         except OSError as error:
             problem = f"{error.filename or run_dir}: {error.strerror or error}"
         except Exception as error:
@@ -389,6 +399,17 @@ def _complain(program: str, message: str, hint: str) -> int:
     if hint:
         write_line(f"hint: {name_program(hint)}")
     return NETWORK
+
+
+def _complain_of_hang(program: str) -> int:
+    """It may still run what it was sent, so the command is not run here as well."""
+    from dari.cli.hub.paths import BridgePaths
+    from dari.daemon.lock import lock_holder
+
+    paths = BridgePaths()
+    pid = lock_holder(paths.lock_text)
+    fact = f"the daemon{f' (pid {pid})' if pid else ''} has not taken the command within {BEGIN_TIMEOUT_S:g} s"
+    return _complain(program, fact, f"if it hangs, end it with kill -KILL; its log is {paths.log_text}")
 
 
 def _count_leading(argv: list[str]) -> int:
