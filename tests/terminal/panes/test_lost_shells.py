@@ -189,3 +189,39 @@ async def test_a_shell_of_another_family_is_known_by_its_prompt_alone(tmp_path: 
         done = await pane.execute("echo far away", 20)
         assert (done.status, done.exit_code, done.output) == ("done", None, "far away")
         assert done.end_known_by == "idle"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("command", ["exec >log", "exec 2>log", "exec >log 2>&1"])
+async def test_a_shell_that_writes_into_a_file_still_tells_of_its_commands(
+    shell: str, command: str, tmp_path: Path
+) -> None:
+    needs(shell, shell)
+    is_shown = " >" not in command
+    async with pane_in(tmp_path, shell) as pane:
+        for line, code, output in [
+            (command, 0, ""),
+            ("echo hello", 0, "hello" if is_shown else ""),
+            ("sh -c 'exit 7'", 7, ""),
+            ("echo 'one\ntwo'", 0, "one\ntwo" if is_shown else ""),
+        ]:
+            done = await pane.execute(line, 5)
+            assert (done.status, done.exit_code, done.output) == ("done", code, output), line
+            assert done.end_known_by == "shell", line
+        broken = await pane.execute('echo "not closed', 5)
+        assert (broken.status, broken.exit_code in (1, 2), broken.end_known_by) == ("done", True, "shell")
+        log = (tmp_path / "log").read_text()
+        assert ";C;" not in log
+        assert ";D;" not in log
+        assert is_shown or "hello\n" in log
+        await pane.execute("exec >/dev/tty 2>&1", 5)
+        await check_commands(pane, "shell")
+
+
+async def test_the_end_of_a_command_is_heard_through_a_pipe_behind_the_prompt(tmp_path: Path) -> None:
+    async with pane_in(tmp_path) as pane:
+        assert (await pane.execute("exec > >(tee log)", 5)).end_known_by == "shell"
+        for number in range(10):
+            done = await pane.execute(f"echo number {number}; sh -c 'exit {number}'", 5)
+            assert (done.status, done.exit_code, done.end_known_by) == ("done", number, "shell")
+            assert f"number {number}" in done.output.splitlines()  # beside it a prompt that overtook the pipe

@@ -4,13 +4,17 @@ typeset -gi __crux_n=0
 typeset -g __crux_more=$'%{\e]7701;'$__crux_nonce$';P\a%}'
 typeset -g __crux_end=$'%{\e]133;B\a\e]7701;'$__crux_nonce$';B\a%}'
 zsh-newuser-install() { : }
+# After `exec >log` to the terminal itself; not around a pipe, whose output is to come first.
+__crux_say() {
+  if [[ -t 1 || -p /dev/stdout ]]; then print -rn -- "$1"; else print -rn -- "$1" >/dev/tty; fi
+}
 __crux_before() {
   {
     local code=$?
     (( __crux_n += 1 ))
     local place=${PWD//[[:cntrl:]]/?}
-    printf '\e]7701;%s;D;%s;%s;%s\a\e]133;D;%s\a\e]7;file://%s\a\e]133;A\a' \
-      "$__crux_nonce" "$__crux_n" "$code" "$place" "$code" "${HOST}${place//\%/%25}"
+    __crux_say $'\e]7701;'"$__crux_nonce;D;$__crux_n;$code;$place"$'\a\e]133;D;'"$code"$'\a\e]7;file://'\
+"$HOST${place//\%/%25}"$'\a\e]133;A\a'
     return $code
   } 2>/dev/null
 }
@@ -27,7 +31,7 @@ __crux_start() {
   {
     setopt local_options local_traps
     trap '' INT
-    printf '\e]133;C\a\e]7701;%s;C;%s\a' "$__crux_nonce" "$__crux_n"
+    __crux_say $'\e]133;C\a\e]7701;'"$__crux_nonce;C;$__crux_n"$'\a'
   } 2>/dev/null
 }
 typeset -g __crux_control=${CRUX_CONTROL-}
