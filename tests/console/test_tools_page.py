@@ -45,6 +45,17 @@ TYPES_BESIDE_A_CALL = """() => new Promise((done) => {
     press();
 })"""
 
+# Clicks the second "Run again", and once more when the list has moved down under the pointer; the state after it.
+RUNS_AGAIN_TWICE = """() => new Promise((done) => {
+    const second = () => document.querySelectorAll(".call")[1].lastElementChild;
+    new MutationObserver((_, watching) => {
+        watching.disconnect();
+        second().click();
+        done(document.querySelector(".tool-run").dataset.state);
+    }).observe(document.querySelector(".tools-history").parentElement, {childList: true});
+    second().click();
+})"""
+
 
 async def open_tool(person: Person, name: str, query: str = "") -> Page:
     page = await person.open(f"/tools/play__{name}{query}")
@@ -203,6 +214,18 @@ async def test_a_server_that_asks_is_answered_beside_the_call(person: Person) ->
     await page.get_by_role("button", name="Run", exact=True).click()
     await question.get_by_role("button", name="Decline").click()
     await expect(page.get_by_role("region", name="Result")).to_contain_text("decline")
+
+
+async def test_a_second_click_runs_no_other_call_again(person: Person) -> None:
+    page = await open_tool(person, "nothing")
+    calls = page.get_by_role("region", name="Calls").locator(".call")
+    before = await calls.count()
+    for done in (1, 2):
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(calls).to_have_count(before + done)
+    await expect(calls.first.get_by_role("button", name="Run again")).to_be_enabled()
+    assert await page.evaluate(RUNS_AGAIN_TWICE) == "ok"
+    await expect(calls).to_have_count(before + 3)
 
 
 async def test_a_question_does_not_take_what_a_person_types_elsewhere(person: Person) -> None:

@@ -20,6 +20,8 @@ export const css = ["tools.css"];
 const PAGE = 200;
 const OPEN_ALL_BELOW = 60;
 const MAX_LINK_CHARS = 1500;
+/** A row that has just been drawn runs nothing: the last click may have been meant for what stood there before. */
+const CALM_MS = 400;
 const VIEWS = {
   tools: async () => mountTools,
   resources: async () => (await import("./tools-resources.js")).mountResources,
@@ -310,6 +312,8 @@ function mountTools(body, signal) {
       await current.runner.run();
     };
     const fill = () => (entry ? current.runner.set(call.args ?? {}) : go(`${toolPath(call.tool)}?args=${encodeURIComponent(JSON.stringify(call.args ?? {}))}`));
+    const runAgain = entry && call.args !== null ? h("button", { class: "btn ghost", type: "button", disabled: true, on: { click: again } }, t("history.replay")) : null;
+    if (runAgain) setTimeout(() => (runAgain.disabled = false), CALM_MS);
     const args = call.args === null ? t("history.long") : cleanText(JSON.stringify(call.args), 160);
     return h(
       "li",
@@ -332,7 +336,7 @@ function mountTools(body, signal) {
       call.hidden ? h("span", { class: "badge", title: t("history.hidden", { n: call.hidden }) }, "•••") : null,
       h("span", { class: "muted small nowrap" }, duration(call.ms), " · ", when(call.at / 1000)),
       h("button", { class: "btn ghost", type: "button", on: { click: fill } }, t("history.fill")),
-      entry && call.args !== null ? h("button", { class: "btn ghost", type: "button", on: { click: again } }, t("history.replay")) : null,
+      runAgain,
     );
   }
 
