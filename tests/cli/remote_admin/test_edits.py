@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from dari.bridge.config.writer import folder_lock
 from tests.support.remote_user import Person, put
 
 FILE = """{
@@ -28,6 +31,21 @@ async def test_remove_names_the_file_and_leaves_the_rest(mine: Person) -> None:
     assert (answer.code, answer.out) == (0, f"removed 'time' from {mine.user_file}\n")
     text = mine.user_file.read_text()
     assert "// mine" in text and '"files"' in text and "time" not in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("disable", "time"), ("enable", "time"), ("rename", "time", "t"), ("remove", "time"), ("add", "new", "--", "x")],
+    ids=lambda words: words[0],
+)
+async def test_a_write_that_waits_for_another_process_holds_up_nobody_else(
+    mine: Person, words: tuple[str, ...]
+) -> None:
+    with folder_lock(mine.user_file.parent):
+        waiting = asyncio.create_task(mine.run(*words))
+        assert (await mine.run("servers")).code == 0
+        assert not waiting.done()
+    assert (await waiting).code == 0
 
 
 async def test_disable_and_enable_write_one_field(mine: Person) -> None:

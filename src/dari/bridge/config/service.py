@@ -44,7 +44,8 @@ class RemovedServer(Struct, frozen=True):
 
 
 class ConfigService:
-    """Reads anew at every `load`; keeps nothing but where to look. All calls block on files for a moment."""
+    """Reads anew at every `load`; keeps nothing but where to look. All calls block on files for a moment; one that
+    writes waits while another process does (LOCK_TIMEOUT_S): call it from a thread when a loop runs."""
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 from pathlib import Path
 
@@ -141,7 +142,7 @@ async def run_add(arguments: argparse.Namespace, context: CommandContext) -> int
     entries = await _entries(arguments, context)
     file = book.around.file_of(layer)
     try:
-        book.add_all(entries, layer, arguments.replace)
+        await asyncio.to_thread(book.add_all, entries, layer, arguments.replace)
     except Conflict as conflict:
         raise Conflict(conflict.message, "choose another name, or overwrite it: --replace") from None
     for id, entry in entries.items():
@@ -221,7 +222,7 @@ async def run_import(arguments: argparse.Namespace, context: CommandContext) -> 
     if taken and not arguments.dry_run:
         question = f"write {len(taken)} server{'s' * (len(taken) != 1)} to {file}?"
         if await ask_consent(console, question, is_given=arguments.yes, instead="--yes, or --dry-run"):
-            written = book.run_import(plan, layer, arguments.take_conflicts)
+            written = await asyncio.to_thread(book.run_import, plan, layer, arguments.take_conflicts)
         else:
             code = DECLINED
     if arguments.json:

@@ -204,7 +204,7 @@ def add_rename(parser: argparse.ArgumentParser) -> None:
 
 async def run_rename(arguments: argparse.Namespace, context: CommandContext) -> int:
     pins = resolve_pin_name(context, arguments.id)
-    path = context.view.book.rename(arguments.id, arguments.new)
+    path = await asyncio.to_thread(context.view.book.rename, arguments.id, arguments.new)
     context.console.out(f"renamed '{one_line(arguments.id)}' to '{one_line(arguments.new)}' in {one_line(path)}\n")
     if context.bridge.pins.pinned(pins):
         context.console.err("its pins stay under the old name: the next use under the new one is a first use\n")
@@ -238,7 +238,7 @@ async def run_remove(arguments: argparse.Namespace, context: CommandContext) -> 
     book, console = context.view.book, context.console
     id = arguments.id
     pins = resolve_pin_name(context, id)
-    path = book.remove(id)
+    path = await asyncio.to_thread(book.remove, id)
     await stop_servers(context, path, id)
     console.out(f"removed '{one_line(id)}' from {one_line(path)}\n")
     again = next((one for one in book.load().listed if one.id == id), None)
@@ -254,7 +254,7 @@ def add_enable(parser: argparse.ArgumentParser) -> None:
 
 
 async def run_enable(arguments: argparse.Namespace, context: CommandContext) -> int:
-    path = context.view.book.enable(arguments.id)
+    path = await asyncio.to_thread(context.view.book.enable, arguments.id)
     return report_switch(context, arguments.id, "enabled", path)
 
 
@@ -263,7 +263,7 @@ def add_disable(parser: argparse.ArgumentParser) -> None:
 
 
 async def run_disable(arguments: argparse.Namespace, context: CommandContext) -> int:
-    path = context.view.book.disable(arguments.id)
+    path = await asyncio.to_thread(context.view.book.disable, arguments.id)
     await stop_servers(context, path, arguments.id)
     return report_switch(context, arguments.id, "disabled", path)
 
