@@ -14,7 +14,7 @@ from dari.bridge.config.importers.plan import ImportCandidate
 from dari.bridge.config.importers.sources import PROGRAMS, source_files
 from dari.bridge.config.jsonc import parse
 from dari.bridge.config.locations import ClientEnvironment
-from tests.support.bridge_config import World, put, stdio
+from tests.support.bridge_config import World, http, put, stdio
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 HOME = {
@@ -160,6 +160,15 @@ def test_opencode(world: World) -> None:
         "timeout": 5000,
     }
     assert found["remote"].entry["headers"] == {"X": "${file:~/.key}"}
+
+
+@pytest.mark.parametrize("path", ["./keys/k", "keys/k"])
+def test_a_file_that_opencode_names_is_beside_its_own_configuration(world: World, path: str) -> None:
+    folder = world.home / ".config/opencode"
+    put(folder / "keys/k", "secret")
+    put(folder / "opencode.json", json.dumps({"mcp": {"r": {"url": "http://h", "headers": {"X": f"{{file:{path}}}"}}}}))
+    world.book.run_import(world.book.plan_import(["opencode"]))
+    assert http(world.resolve("r").profile).headers["X"].reveal() == "secret"
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -127,7 +128,7 @@ def translate(found: ImportSource, data: bytes) -> ForeignFile:
     if found.shape == "gemini":
         return ForeignFile(tuple(_gemini(root)), inputs)
     if found.shape == "opencode":
-        return ForeignFile(tuple(_opencode(root)), inputs)
+        return ForeignFile(tuple(_opencode(root, found.path.parent)), inputs)
     if found.shape == "settings":
         section = root.get("mcp")
         old = root.get("mcp.servers") or (section.get("servers") if section else None)
@@ -292,7 +293,7 @@ def _with_braces(entry: JsonEntry) -> JsonEntry:
     return {name: braced(value) for name, value in entry.items()}
 
 
-def _opencode(root: Node) -> Iterator[ForeignServer]:
+def _opencode(root: Node, folder: Path) -> Iterator[ForeignServer]:
     node = root.get("mcp")
     for member in node.members if node else ():
         plain = member.value.plain()
@@ -305,11 +306,19 @@ def _opencode(root: Node) -> Iterator[ForeignServer]:
         if "environment" in entry:
             entry["env"] = entry.pop("environment")
         entry.pop("type", None)
-        yield _carried(member.key, _with_env_references(entry), member.line)
+        yield _carried(member.key, _with_references(entry, folder), member.line)
 
 
-def _with_env_references(entry: JsonEntry) -> JsonEntry:
-    """opencode writes `{env:NAME}` and `{file:path}`."""
+def _with_references(entry: JsonEntry, folder: Path) -> JsonEntry:
+    """opencode writes `{env:NAME}` and `{file:path}`; a path is relative to the folder of its configuration."""
     text = msgspec.json.encode(entry).decode()
-    changed: JsonEntry = msgspec.json.decode(re.sub(r"(?<!\$)\{((?:env|file):[^{}\"]+)\}", r"${\1}", text))
+    start = msgspec.json.encode(f"{folder}/").decode()[1:-1]
+
+    def written_as_ours(match: re.Match[str]) -> str:
+        kind, name = match.groups()
+        if kind == "file" and not name.startswith(("/", "~")):
+            name = start + name.removeprefix("./")
+        return f"${{{kind}:{name}}}"
+
+    changed: JsonEntry = msgspec.json.decode(re.sub(r"(?<!\$)\{(env|file):([^{}\"]+)\}", written_as_ours, text))
     return changed
