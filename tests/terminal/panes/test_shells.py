@@ -116,6 +116,28 @@ async def test_tabs_and_all_kinds_of_line_ends_of_a_command_reach_the_shell(shel
             assert (tmp_path / "written").read_text() == written
 
 
+@pytest.mark.parametrize(
+    ("shell", "unpaste"),
+    [
+        ("bash", "bind 'set enable-bracketed-paste off'"),
+        ("zsh", "unset zle_bracketed_paste"),
+        ("bash", "script -qc 'env TERM=dumb bash --norc' /dev/null"),
+    ],
+)
+async def test_a_tab_completes_nothing_in_a_shell_without_pastes(shell: str, unpaste: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None or shutil.which("script") is None:
+        pytest.skip(f"{shell} or script is not on this machine")
+    (tmp_path / "secret-file").touch()
+    async with pane_in(tmp_path, shell) as pane:
+        await pane.execute(unpaste, 30)
+        assert (await pane.execute("echo sec\t", 30)).output == "sec"
+        assert (await pane.execute("printf '%s\\n' 'a\tb\\t' > written", 30)).exit_code == 0
+        assert (tmp_path / "written").read_text() == "a\tb\\t\n"
+        assert (await pane.execute("echo 'not\tclosed", 30)).exit_code
+        assert (await pane.execute("cat <<'END'\n\tone\nEND", 30)).exit_code == 0
+        assert pane.commands.records[-1].command == "cat <<'END'\n\tone\nEND"
+
+
 async def test_a_syntax_error_before_a_command_that_runs_is_shown_with_it(tmp_path: Path) -> None:
     async with pane_in(tmp_path) as pane:
         result = await pane.execute("if then fi\necho two", 20)

@@ -45,17 +45,16 @@ def type_command(command: str, kind: ShellKind, engine: Engine) -> bytes:
     text = check_command(command)
     if kind == "fish" and "\t" in text:  # its line editor drops tabs, also those of a paste
         text = f"eval {_quote_tabs(text)}"
-    has_lines = "\n" in text
     typed = engine.encode_paste(text)
     if kind != "sh" and typed.startswith(b"\x1b[200~"):
         return typed + (FISH_ENTER if kind == "fish" else b"\r")
-    if has_lines or (kind == "sh" and not _WORDS.fullmatch(text)):
+    if _needs_one_line(text) or (kind == "sh" and not _WORDS.fullmatch(text)):
         if kind == "fish":
             raise InvalidInput(
                 "this fish has no bracketed paste, so a command must be one line", "join the lines with ;"
             )
         # A shell without a line editor shows no prompt for the rest of a line that is not whole: it waits in silence.
-        typed = engine.encode_paste(as_one_line(text) if has_lines else f"eval {quote(text, kind)}")
+        typed = engine.encode_paste(as_one_line(text) if _needs_one_line(text) else f"eval {quote(text, kind)}")
     if kind == "sh":
         _check_length(typed)
         return typed + b"\n"  # the kernel may make no line end of ^M: a program left the terminal raw
@@ -65,7 +64,7 @@ def type_command(command: str, kind: ShellKind, engine: Engine) -> bytes:
 def type_whole(command: str, kind: ShellKind, engine: Engine) -> bytes:
     """The same as one whole word for `eval`: the shell says what is wrong with it, and does not wait for more."""
     text = f"eval {quote(check_command(command), kind)}"
-    if "\n" in text and kind != "fish" and not engine.encode_paste(text).startswith(b"\x1b[200~"):
+    if _needs_one_line(text) and kind != "fish" and not engine.encode_paste(text).startswith(b"\x1b[200~"):
         text = as_one_line(check_command(command))
     return engine.encode_paste(text) + b"\r"
 
@@ -73,7 +72,7 @@ def type_whole(command: str, kind: ShellKind, engine: Engine) -> bytes:
 def type_marked(command: str, nonce: str, engine: Engine) -> bytes:
     """Between two marks, for a POSIX shell of which nothing is known; one line, for it may not know pastes."""
     text = check_command(command)
-    run = as_one_line(text) if "\n" in text else f"eval {quote(text, 'sh')}"
+    run = as_one_line(text) if _needs_one_line(text) else f"eval {quote(text, 'sh')}"
     begin = f"printf '\\033]{NUMBER};{nonce};C;0\\007'"
     typed = engine.encode_paste(f" {begin}; {run}; {_end_mark(nonce)}")
     _check_length(typed)
@@ -86,9 +85,14 @@ def type_end_mark(nonce: str) -> bytes:
 
 
 def as_one_line(text: str) -> str:
-    """The same command for a POSIX shell, without line ends in it."""
-    quoted = text.replace("\\", "\\\\").replace("\n", "\\n").replace("'", "'\\''")
+    """The same command for a POSIX shell, without line ends and tabs in it."""
+    quoted = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("'", "'\\''")
     return f"eval \"$(printf '%b' '{quoted}')\""
+
+
+def _needs_one_line(text: str) -> bool:
+    """Outside of a paste a line end enters what is typed so far, and a tab completes it to something else."""
+    return "\n" in text or "\t" in text
 
 
 def _quote_tabs(text: str) -> str:
