@@ -40,6 +40,25 @@ async def test_a_request_of_ones_own_is_sent_and_its_answer_shown(person: Person
         assert await page.evaluate("window.hacked") is None
 
 
+async def test_what_hides_in_an_answer_or_turns_it_around_is_spelled_out(person: Person, hub: ConsoleHub) -> None:
+    heads = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Name: a\u202eb\r\nContent-Length: 9\r\n\r\n"
+    answers = [f"{heads}a\u202e{letter}\u200bc".encode() for letter in "bd"]
+    async with origin(answering(*answers)) as site, proxy_user(hub) as user:
+        await user.get(site.url("/hidden"))
+        first = await user.newest_id("/hidden")
+        page = await person.open("/traffic/compose")
+        await page.get_by_label("URL").fill(site.url("/hidden"))
+        await page.keyboard.press("Control+Enter")
+        await expect(page.locator(".sent-body")).to_have_text(re.compile(r"^a\\u\{202e\}[bd]\\u\{200b\}c$"))
+        await page.locator(".sent details").click()
+        sent = await page.locator(".sent").inner_text()
+        assert "x-name" in sent.lower() and "\u202e" not in sent and r"\u{d}" not in sent
+        await person.go(page, f"/traffic/diff?a={first}&b={await user.newest_id('/hidden')}")
+        await page.get_by_role("tab", name="response").click()
+        await expect(page.locator(".diff-line").filter(has_text=r"\u{200b}c").first).to_be_visible()
+        assert "\u202e" not in await page.locator(".traffic-view").inner_text()
+
+
 async def test_a_recorded_request_is_changed_sent_again_and_compared(person: Person, hub: ConsoleHub) -> None:
     async with origin(answering(text_response(ONE), text_response(TWO))) as site, proxy_user(hub) as user:
         await user.get(site.url("/page"), headers={"Cookie": "session=s3cret-value-123", "X-Try": "1"})

@@ -1,6 +1,6 @@
 // /traffic/compose: a request of your own; ?flow=17: a recorded one, edited and sent again.
 
-import { cleanText, h, replace } from "../lib/dom.js";
+import { cleanLines, cleanText, h, replace } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
 import { parseHeaders } from "../lib/headers.js";
 import { addTexts, t } from "../lib/i18n.js";
@@ -141,8 +141,8 @@ function answer({ request_id: id, flow, notes }, from) {
       h("a", { class: "btn", href: `/traffic/rules?flow=${id}` }, t("compose.rule"))),
     flow.error ? h("p", { class: "error" }, cleanText(flow.error, 1000)) : null,
     notes.map((note) => h("p", { class: "rule-warning" }, cleanText(note, 1000))),
-    flow.response_headers ? h("details", {}, h("summary", {}, t("editor.headers")), h("pre", { class: "code" }, h("bdi", {}, flow.response_headers))) : null,
-    body?.text ? h("div", { class: "row top" }, h("pre", { class: "code grow sent-body" }, h("bdi", {}, body.text)), copyButton(body.text))
+    flow.response_headers ? h("details", {}, h("summary", {}, t("editor.headers")), h("pre", { class: "code" }, h("bdi", {}, cleanLines(flow.response_headers)))) : null,
+    body?.text ? h("div", { class: "row top" }, h("pre", { class: "code grow sent-body" }, h("bdi", {}, cleanLines(body.text))), copyButton(body.text))
       : h("p", { class: "muted" }, body ? cleanText(body.note ?? body.mime) : t("compose.nobody")));
 }
 

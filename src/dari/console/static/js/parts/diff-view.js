@@ -1,7 +1,7 @@
 // Two texts and what changed between them, unified or side by side. The page loads css/diff.css.
 
 import { MAX_LINES, countChanges, diffLines, foldRows, markRows, sideBySide } from "../lib/diff.js";
-import { h, replace } from "../lib/dom.js";
+import { cleanLines, h, replace } from "../lib/dom.js";
 import { addTexts, t } from "../lib/i18n.js";
 import texts from "../texts/diff.js";
 
@@ -120,4 +120,4 @@ function line(row) {
     h("bdi", {}, tag ? h(tag, {}, text) : text));
 }
 
-const clip = (text) => (text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text);
+const clip = (text) => cleanLines(text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text);
