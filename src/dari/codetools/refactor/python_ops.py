@@ -17,7 +17,9 @@ from dari.codetools.refactor.exports import module_names, rename_in_all
 from dari.codetools.refactor.import_names import rename_imported, restore_foreign
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.mentions import count_mentions, rename_mentions
+from dari.codetools.refactor.move_module import follow_module, leave_bound_names
 from dari.codetools.refactor.move_symbol import move_symbol
+from dari.codetools.refactor.python_modules import ModuleMap
 from dari.codetools.refactor.python_symbols import Place, definitions, find_place, module_name
 from dari.codetools.refactor.scopes import find_collision
 from dari.codetools.refactor.sources import SourceFile, check_parses, find_syntax_error, planned, read_sources
@@ -157,9 +159,22 @@ def move(job: Job, workspace: Workspace) -> Plan:
         if not destination.is_folder():
             raise InvalidInput(f"to must be a folder for a module, got {job.to!r}", "a module keeps its name")
         resources = [_resource(project, one, workspace) for one in sources]
+        modules = ModuleMap([one.path for one in sources], workspace.base)
+        old, new = modules.name(place.source.path), refactoring._new_modname(destination)
+        leave_bound_names(refactoring, old)
         contents, moves = _collect(refactoring.get_changes(destination, resources=resources))
+    moved = [workspace.base / one for one, _ in moves]
+
+    def is_moving(source: SourceFile) -> bool:
+        return any(source.path.absolute == one or one in source.path.absolute.parents for one in moved)
+
+    for source in sources:
+        name = _relative(source.path, workspace)
+        plain = contents.get(name, source.plain)
+        contents[name] = follow_module(source, plain, place.source.path, new, modules, is_moving)
     files = _plan(_texts(contents, sources, workspace), moves, workspace)
-    return Plan(files, [], _engine(), f"move {place.name} to {job.to}")
+    notes = count_mentions(old, workspace, job.include_ignored, in_python=True)
+    return Plan(files, notes, _engine(), f"move {place.name} to {job.to}")
 
 
 @contextmanager
