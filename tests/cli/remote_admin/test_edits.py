@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
+from dari.bridge.config import writer
 from dari.bridge.config.writer import folder_lock
 from tests.support.remote_user import Person, put
 
@@ -39,10 +43,18 @@ async def test_remove_names_the_file_and_leaves_the_rest(mine: Person) -> None:
     ids=lambda words: words[0],
 )
 async def test_a_write_that_waits_for_another_process_holds_up_nobody_else(
-    mine: Person, words: tuple[str, ...]
+    mine: Person, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    is_reached = threading.Event()
+
+    def note_and_lock(folder: Path) -> AbstractContextManager[None]:
+        is_reached.set()
+        return folder_lock(folder)
+
+    monkeypatch.setattr(writer, "folder_lock", note_and_lock)
     with folder_lock(mine.user_file.parent):
         waiting = asyncio.create_task(mine.run(*words))
+        assert await asyncio.to_thread(is_reached.wait, 20)
         assert (await mine.run("servers")).code == 0
         assert not waiting.done()
     assert (await waiting).code == 0
