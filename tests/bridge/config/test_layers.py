@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,24 @@ def address(catalog: Catalog, id: str) -> str:
     profile = catalog.find(id).profile
     assert profile
     return profile.address
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_a_file_that_cannot_be_read_is_named(world: World, make: Callable[[Path], object]) -> None:
+    for file in (world.project_file, world.user_file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        make(file)
+    problems = world.load().problems
+    assert len(problems) == 2
+    for file, problem in zip((world.project_file, world.user_file), problems, strict=True):
+        assert problem.startswith(f"{file} cannot be read: ")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        world.book.trust()
+
+
+def test_a_folder_name_that_is_a_file_is_no_problem(world: World) -> None:
+    put(world.project_file.parent, "")
+    assert world.load().problems == ()
 
 
 def test_the_strongest_layer_wins_and_the_rest_is_remembered(world: World) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dari.bridge.config.schema import ProgramName
 
 Edit = Callable[[ProfileFile], object]
+ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
 class RemovedServer(Struct, frozen=True):
@@ -63,10 +64,13 @@ class ConfigService:
         files: list[LoadedFile] = []
         problems: list[str] = []
         for place in self.around.places():
-            data = _read_bytes(place.path)
-            if data is None:
+            try:
+                data = read_file(place.path)
+            except OSError as error:
                 if place.is_asked_for:
                     problems.append(f"{place.path} is named by CREWX_MCP_JSON and cannot be read")
+                elif not isinstance(error, ABSENT):
+                    problems.append(f"{place.path} cannot be read: {error.strerror}")
                 continue
             files.append(self._loaded(place, data, kept))
         files.extend(self._imported(files, kept))
@@ -274,10 +278,12 @@ class ConfigService:
         if path is None:
             there = [place.path for place in self.around.places() if place.layer == "project" and place.path.exists()]
             path = there[0] if there else self.around.file_of("project")
-        data = _read_bytes(path)
-        if data is None:
-            raise NotFound(f"{path} does not exist", "name the file to trust")
-        return path, data
+        try:
+            return path, read_file(path)
+        except ABSENT:
+            raise NotFound(f"{path} does not exist", "name the file to trust") from None
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror}", "name a file of servers") from None
 
 
 def _read_bytes(path: Path) -> bytes | None:
