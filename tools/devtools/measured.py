@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TRACER = "coverage.tracer"
+_OURS = "dari_measured_tracer"
+"""Its name here: a test that imports coverage loads the other one as a part of its package."""
 # ruff: noqa: F821 — MEASURING is set by the line in .venv that runs this
 _pid, _source, _tracer_file, _folder, _unfinished = MEASURING  # type: ignore[name-defined]
 
@@ -83,11 +85,11 @@ class _Measuring:
 def _measure() -> None:
     if "DARI_UNMEASURED" in os.environ or not _is_running():  # a test that counts what a command imports
         return
-    if _TRACER in sys.modules:
+    if _OURS in sys.modules:
         return  # the folder of packages was added a second time
     try:
         loader = ExtensionFileLoader(_TRACER, _tracer_file)
-        tracers = sys.modules[_TRACER] = loader.create_module(ModuleSpec(_TRACER, loader, origin=_tracer_file))
+        tracers = sys.modules[_OURS] = loader.create_module(ModuleSpec(_TRACER, loader, origin=_tracer_file))
         loader.exec_module(tracers)
     except ImportError:
         return
