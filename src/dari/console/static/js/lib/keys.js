@@ -4,7 +4,8 @@ const bindings = new Set();
 const commands = new Set();
 /** So long after its last letter a text goes on, also when its field has gone. */
 const TYPING_MS = 3000;
-let typed = { field: null, at: 0 };
+const NOTHING = { field: null, at: 0 };
+let typed = NOTHING;
 let pending = "";
 let pendingTimer = 0;
 
@@ -27,11 +28,11 @@ function noteTyping(event) {
   if (isLetter && isTyping(event.target)) typed = { field: event.target, at: event.timeStamp };
   // A field that goes away under a person's hands leaves the rest of their text to the page: its letters are no commands.
   else if (isLetter && isInText() && (field.disabled || !field.getClientRects().length)) typed = { field, at: event.timeStamp };
-  else typed = { field: null, at: 0 };
+  else typed = NOTHING;
 }
 
 /** Whether a person is in the middle of a text. */
-export const isInText = () => Boolean(typed.field) && performance.now() - typed.at < TYPING_MS;
+export const isInText = () => typed.field && performance.now() - typed.at < TYPING_MS;
 
 export const keys = {
   /** {key, label, run(event), when?, always?, repeats?}: `always` also while a person types, `repeats` while the key is
@@ -55,7 +56,7 @@ export const palette = {
 };
 
 export function startKeys() {
-  document.addEventListener("pointerdown", () => (typed = { field: null, at: 0 }), true);
+  document.addEventListener("pointerdown", () => (typed = NOTHING), true);
   document.addEventListener("keydown", noteTyping, true);
   document.addEventListener("keydown", (event) => {
     const typing = isInText() || isTyping(event.target);

@@ -243,7 +243,7 @@ export function mount(root, { route, signal }) {
   }
 
   const press = (decision) => () => detail.querySelector(`[data-decision="${decision}"]:enabled`)?.click();
-  const onQueue = () => viewOf(route) === "waiting" && !document.querySelector("dialog[open]");
+  const onQueue = () => viewOf(route) === "waiting";
   const bind = (key, label, run, repeats) => keys.add({ key, label: t(label), run, repeats, when: onQueue }, signal);
   bind("a", "approvals.do.once", press("once"));
   bind("s", "approvals.do.session", press("session"));

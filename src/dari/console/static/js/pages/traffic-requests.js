@@ -61,7 +61,7 @@ export function mount(root, { route, signal }) {
   table.list.follow(true);
   keys.add({ key: "/", label: t("traffic.key.filter"), run: box.focus }, signal);
   keys.add({ key: "l", label: t("traffic.key.follow"), run: () => table.list.follow(true) }, signal);
-  keys.add({ key: "Escape", label: t("traffic.key.close"), run: close, when: () => detail.id !== null && !document.querySelector("dialog[open]") }, signal);
+  keys.add({ key: "Escape", label: t("traffic.key.close"), run: close, when: () => detail.id !== null }, signal);
   keys.add({ key: "c", label: t("traffic.key.curl"), run: () => copySnippet("curl", detail.id ?? table.current()), when: () => (detail.id ?? table.current()) !== null }, signal);
   palette.add({ title: t("traffic.key.filter"), group: t("traffic.title"), run: box.focus }, signal);
   palette.add({ title: t("traffic.start"), group: t("traffic.title"), run: start }, signal);
