@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.errors import Conflict
+from dari.errors import Conflict, NotFound
 from tests.support.codetools import code_tools
 from tests.support.file_trees import read_tree, write_tree
 
@@ -111,3 +111,10 @@ async def test_a_file_that_would_not_parse_afterwards_stays_as_it_is(tmp_path: P
         with pytest.raises(Conflict, match=r"app\.py"):
             await tools.call("refactor", op="move", symbol={"path": "top.py"}, to="pkg", dryRun=False)
     assert read_tree(root) == before
+
+
+async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "root", {"top.py": "X = 1\n", "pkg/__init__.py": ""})
+    async with code_tools(root) as tools:
+        with pytest.raises(NotFound, match="pkg/fresh"):
+            await tools.call("refactor", op="move", symbol={"path": "top.py"}, to="pkg/fresh")

@@ -181,6 +181,16 @@ async def test_a_moved_file_of_typescript_takes_its_imports_along_in_both_direct
     assert read_tree(root) == before
 
 
+async def test_a_file_moves_to_a_new_folder_also_without_a_slash_behind_it(tmp_path: Path) -> None:
+    root = write_tree(
+        tmp_path / "root", {"src/a.ts": "export const a = 1;\n", "src/use.ts": "import { a } from './a';\n"}
+    )
+    async with code_tools(root) as tools:
+        await tools.call("refactor", op="move", symbol={"path": "src/a.ts"}, to="src/models", dryRun=False)
+    assert (root / "src/models/a.ts").is_file()
+    assert (root / "src/use.ts").read_text() == "import { a } from './models/a';\n"
+
+
 async def test_a_move_never_overwrites_a_file_nor_leaves_the_workspace(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "root", {"a.ts": "export {};\n", "b.ts": "export {};\n", "c.txt": "x"})
     before = read_tree(root)

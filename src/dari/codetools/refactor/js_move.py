@@ -37,7 +37,7 @@ def move(job: Job, workspace: Workspace) -> Plan:
         raise InvalidInput("to is missing", "name the new file, or its folder")
     source = read_source(workspace.locate(job.symbol.path), workspace)
     target = workspace.locate(job.to)
-    if target.absolute.is_dir() or job.to.endswith("/"):
+    if target.absolute.is_dir() or job.to.endswith("/") or _names_folder(job.to, source.path.names[-1]):
         target = WorkspacePath(target.root, os.path.join(target.relative, source.path.names[-1]))
     if os.path.lexists(target.absolute):
         raise Conflict(f"{workspace.show(target)} exists already", "move it away, or choose another name")
@@ -60,6 +60,11 @@ def move(job: Job, workspace: Workspace) -> Plan:
     files.append(PlannedFile(os.fsencode(old), hash_content(source.data), None))
     files.append(PlannedFile(os.fsencode(new), hash_content(None), source.encode(text), os.fsencode(old)))
     return Plan(files, notes, structural_engine(), f"move {workspace.show(source.path)} to {workspace.show(target)}")
+
+
+def _names_folder(to: str, name: str) -> bool:
+    """A file keeps some extension: what has none is a folder, which may be new."""
+    return bool(os.path.splitext(name)[1]) and not os.path.splitext(to)[1]
 
 
 def _candidates(job: Job, workspace: Workspace) -> Iterator[WorkspacePath]:

@@ -151,6 +151,8 @@ def move(job: Job, workspace: Workspace) -> Plan:
     if place.offset is not None:
         return move_symbol(job, workspace, sources, place)
     target = workspace.locate(job.to)
+    if not target.absolute.exists():
+        raise NotFound(f"the folder {job.to!r} does not exist", "make it, with an __init__.py for a package")
     with _open_project(workspace.base, sources) as project:
         from rope.refactor.move import create_move
 

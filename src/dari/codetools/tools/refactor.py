@@ -59,7 +59,7 @@ class RefactorTools:
         rules: Annotated[
             list[RewriteRule], Meta(max_length=MAX_RULES, description="of codemod: [{pattern, rewrite, lang}]")
         ] = [],  # noqa: B006
-        to: Annotated[str, Meta(description="of move: the module or folder; it may be new")] = "",
+        to: Annotated[str, Meta(description="of move: a module for a symbol, a folder for a file")] = "",
         paths: Annotated[
             list[str], Meta(description="files, folders or globs that may change; without it all of the workspace")
         ] = [],  # noqa: B006
