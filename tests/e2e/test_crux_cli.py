@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +74,32 @@ def test_ctrl_c_interrupts_the_command_that_exec_waits_for(shell: Shell) -> None
     waiting.send_signal(signal.SIGINT)
     waiting.communicate(timeout=40)
     assert waiting.returncode == 130
+    assert shell("exec", "-t", pane, "echo free").stdout == "free\n"
+
+
+EARLY_CTRL_C = """
+import os, signal, sys
+from dari.cli.crux.main import main
+from dari.daemon.blocking_client import BlockingClient
+
+read_line = BlockingClient._read_line
+
+def press_and_read(client, method):
+    if method == "crux:command/start":
+        os.kill(os.getpid(), signal.SIGINT)
+    return read_line(client, method)
+
+BlockingClient._read_line = press_and_read
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_ctrl_c_while_a_command_is_being_typed_interrupts_it_too(shell: Shell, options: tuple[str, ...]) -> None:
+    pane = shell("split-pane").stdout.strip()
+    words = [sys.executable, "-c", EARLY_CTRL_C, "exec", *options, "-t", pane, "sleep 50"]
+    early = subprocess.run(words, env=shell.env, stdin=subprocess.DEVNULL, timeout=60, check=False)
+    assert early.returncode == 130
     assert shell("exec", "-t", pane, "echo free").stdout == "free\n"
 
 

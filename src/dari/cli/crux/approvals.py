@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 from dari.cli.crux.options import OK, Crux
@@ -101,4 +102,10 @@ def _agrees(message: str) -> bool:
 
     sys.stderr.write(f"{escape_hidden(message)}\nrun it? [y/N] ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    held = signal.getsignal(signal.SIGINT)
+    if callable(held):  # at a question Ctrl-C is the answer, also where it is held back for a call
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    finally:
+        signal.signal(signal.SIGINT, held)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import sys
 import time
 
@@ -11,7 +12,7 @@ from dari.cli.crux.options import FAILED, OK, STILL_RUNNING, Crux, add_pane, sec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Self
 
 
 STARTS = (
@@ -83,9 +84,11 @@ def run_exec(arguments: argparse.Namespace, crux: Crux) -> int:
 
         raise InvalidInput("no command was given", "crux exec 'make test'")
     command = words[0] if len(words) == 1 else shlex.join(words)
-    begun = crux.call("crux:command/start", command=command, pane_id=crux.pane(arguments))
-    following = CommandFollower(crux, begun, arguments.timeout)
-    return following.wait() if crux.out.as_json else following.print()
+    pane_id = crux.pane(arguments)
+    with HeldInterrupt() as held:
+        begun = crux.call("crux:command/start", command=command, pane_id=pane_id)
+        following = CommandFollower(crux, begun, arguments.timeout)
+        return following.wait(held) if crux.out.as_json else following.print(held)
 
 
 def run_wait(arguments: argparse.Namespace, crux: Crux) -> int:
@@ -178,6 +181,39 @@ INTERRUPTED = 130
 _CONTROLS = {code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)}
 
 
+class HeldInterrupt:
+    """Until `release`, the first Ctrl-C waits: a command is being typed, and can be interrupted once it has an id."""
+
+    def __init__(self) -> None:
+        self._is_pressed = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """What was refused was not started: Ctrl-C has nothing more to wait for."""
+        if kind is None or issubclass(kind, Exception):
+            self.release()
+
+    def release(self) -> None:
+        """Ctrl-C ends what runs, also the one that was pressed meanwhile."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+        if self._is_pressed:
+            self._is_pressed = False
+            raise KeyboardInterrupt
+
+    def _press(self, *_: object) -> None:
+        if self._is_pressed:
+            self._is_pressed = False
+            raise KeyboardInterrupt
+        self._is_pressed = True
+
+
 class CommandFollower:
     """Of one command that was started; `timeout_s` None: until it ends."""
 
@@ -191,9 +227,10 @@ class CommandFollower:
         self._shown = self._rest = ""
         self._is_open = False  # the last line that was printed has no end
 
-    def wait(self) -> int:
+    def wait(self, held: HeldInterrupt) -> int:
         """Until it ends, then all of it as one value."""
         try:
+            held.release()
             while True:
                 done = self._crux.call("crux:command/wait", command_id=self._command, timeout_s=self._patience())
                 if done["status"] != "running" or self._is_late:
@@ -204,9 +241,10 @@ class CommandFollower:
         self._crux.out.show(done)
         return STILL_RUNNING if done["status"] == "running" else _exit_code(done["exit_code"])
 
-    def print(self) -> int:
+    def print(self, held: HeldInterrupt) -> int:
         """Line by line, until it ends."""
         try:
+            held.release()
             code = self._follow()
         except KeyboardInterrupt:
             self._interrupt()

@@ -57,7 +57,7 @@ class FollowApi:
         self._all = multiplexer
         self._readers: dict[str, _Reader] = {}
 
-    @expose("crux:command/start", "control", is_slow=True)
+    @expose("crux:command/start", "control", ends_with_caller=True)
     @approvable
     async def start(self, command: str, pane_id: str = "") -> StartedCommand:
         """Run a command at the prompt of a shell, and return at once; follow it, wait for it or interrupt it."""
