@@ -50,6 +50,14 @@ async def test_what_runs_is_shown_and_leads_to_its_page(console_page: Page, hub:
     await expect(console_page).to_have_url(re.compile("/knowledge$"))
 
 
+async def test_every_control_has_a_name_before_the_hub_has_said_anything(person: Person, hub: ConsoleHub) -> None:
+    page = await person.context.new_page()
+    await page.route_web_socket(re.compile("/live$"), lambda connection: None)
+    await page.goto(hub.origin)
+    await expect(page.get_by_role("tab", name="Claude Code")).to_be_visible()
+    assert await nameless_controls(page) == []
+
+
 async def test_what_does_not_run_is_not_shown_as_well(person: Person, hub: ConsoleHub) -> None:
     person.problems.allow("ERR_CONNECTION_REFUSED|WebSocket")
     hub.write_servers(gone={"command": "no-such-program-here"})

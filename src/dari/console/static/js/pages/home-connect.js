@@ -33,7 +33,7 @@ export function connectCard({ route, signal }) {
   let clients = [];
   let asked = 0;
   const select = h("select", { class: "select grow", on: { change: () => setQuery({ token: select.value }) } });
-  const make = h("button", { class: "btn", type: "button", on: { click: create } }, icon("plus"), h("span", {}));
+  const make = h("button", { class: "btn", type: "button", hidden: true, on: { click: create } }, icon("plus"), h("span", {}));
   const secret = secretField({ label: t("home.token"), load: async () => (await live.call("dari_tokens_show", { name: view.token })).value.secret });
   const tokenRow = h("div", { class: "stack tight" }, field(t("home.token"), select, t("home.token.help")), h("div", { class: "row wrap" }, secret, make));
   const clientTabs = tabs({ label: t("home.clients"), items: Object.entries(CLIENTS).map(([id, one]) => ({ id, label: one.title })), current: view.client, onSelect: (id) => setQuery({ client: id, token: null, via: null }) });
