@@ -14,6 +14,7 @@ from tests.bridge.children.heavy import heavy, most_at_once, starts
 from tests.support.bridge import ME
 from tests.support.child_servers import server
 from tests.support.gateway import House, called, house, lab, replied, seen, silent, text_of
+from tests.support.mcp_server import request
 
 pytestmark = pytest.mark.local_mcp
 
@@ -126,3 +127,17 @@ async def test_a_call_is_answered_while_many_others_start(tmp_path: Path) -> Non
         assert "lab__add" in await home.names(), "from memory"
         await home.agree()
         assert text_of(await replied(home.wire, called("lab__add", a=1, b=2))) == "3"
+
+
+@pytest.mark.parametrize("method", ["tools/call", "tools/list"])
+async def test_a_tool_is_known_in_the_turn_of_the_loop_in_which_its_list_comes(tmp_path: Path, method: str) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.agree()
+        home.front.gateway.settling.close()  # as in a hub that has run for a while
+        (mount,) = home.front.gateway.mounts
+        asks = called("lab__greet") if method == "tools/call" else request(method, 1)
+        mount.upstream.changes.subscribe(lambda kind: home.send(asks) if kind == "tools" else None)
+        while "method" in (reply := await home.next()):
+            pass
+        assert "error" not in reply
+        assert method == "tools/call" or "lab__greet" in [one["name"] for one in reply["result"]["tools"]]

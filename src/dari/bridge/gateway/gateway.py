@@ -209,8 +209,8 @@ class Gateway:
 
     def reload(self) -> None:
         """Read the profiles again: add new servers, replace changed ones, remove missing ones."""
+        catalog = self._catalog = self._view.catalog()  # first: files that change meanwhile are looked at again
         upstreams = {one.id: one for one in self._view.upstreams()}
-        catalog = self._catalog = self._view.catalog()
         self._patterns = self._servers(catalog) if callable(self._servers) else self._servers
         wanted = {id: one for id, one in upstreams.items() if self._is_wanted(id, one.profile)}
         for id, mount in list(self._mounts.items()):
@@ -288,6 +288,7 @@ class Gateway:
     # Publishing
 
     def _settle(self, kind: ListKind) -> Coroutine[Any, Any, None] | None:
+        self._publish_pending()
         if self._has_memories:
             # What is known is an answer: one server that hangs, or is new, costs a client nothing. It comes later.
             self.settling.close()
@@ -304,6 +305,12 @@ class Gateway:
         """Several lists of a server change in one turn of the loop; clients get one notification."""
         if self._publishing is None:
             self._publishing = asyncio.get_running_loop().call_soon(self._publish)
+
+    def _publish_pending(self) -> None:
+        """A list that came in this turn of the loop is known to whoever asks now."""
+        if self._publishing is not None:
+            self._publishing.cancel()
+            self._publish()
 
     def _publish(self) -> None:
         self._publishing = None
@@ -325,7 +332,8 @@ class Gateway:
 
         A server may have been written to a file just now: its first call does not wait for the next look at the files.
         """
-        found = self._unlisted_tool(name)
+        self._publish_pending()
+        found = self._registry.tools.get(name) or self._unlisted_tool(name)
         if found is None and self._view.catalog() is not self._catalog:
             self.reload()
             found = self._registry.tools.get(name) or self._unlisted_tool(name)
