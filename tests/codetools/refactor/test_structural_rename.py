@@ -301,3 +301,27 @@ async def test_a_local_of_the_new_name_that_meets_no_use_is_no_obstacle(tmp_path
     root = write_tree(tmp_path / "root", {"a.js": text})
     await refactored(root, op="rename", symbol={"path": "a.js", "line": 2, "col": 10}, newName="bar")
     assert (root / "a.js").read_text() == text.replace("foo()", "bar()")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "symbol", "expected"),
+    [
+        (
+            "a.go",
+            "package a\n\ntype Server int\n\nfunc (s *Server) Serve() int { return 1 }\n",
+            {"line": 5},
+            "package a\n\ntype Server int\n\nfunc (s *Server) fresh() int { return 1 }\n",
+        ),
+        ("a.js", "use(items); function item() {}\n", {"line": 1}, "use(items); function fresh() {}\n"),
+        ("a.js", "let totals, total\r\nlet more\n", {"line": 2}, "let totals, total\r\nlet fresh\n"),
+        ("a.js", "let $box = 1\n$box\n", {"line": 2, "col": 1}, "let fresh = 1\nfresh\n"),
+        ("a.js", "let $box = 1\n$box\n", {"line": 1, "col": 6}, "let fresh = 1\nfresh\n"),
+    ],
+    ids=["method of Go", "two names", "mixed line ends", "dollar", "behind the dollar"],
+)
+async def test_a_line_stands_for_the_whole_name_that_it_defines(
+    tmp_path: Path, name: str, text: str, symbol: dict[str, int], expected: str
+) -> None:
+    root = write_tree(tmp_path / "root", {name: text})
+    await refactored(root, op="rename", symbol={"path": name, **symbol}, newName="fresh")
+    assert (root / name).read_bytes().decode() == expected

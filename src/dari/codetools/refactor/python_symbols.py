@@ -54,13 +54,13 @@ def find_place(symbol: Symbol, sources: Sequence[SourceFile], workspace: Workspa
     return Place(source, offset, _word_at(source.plain, offset))
 
 
-def locate_word(text: str, line: int, col: int, defined: object) -> int:
+def locate_word(text: str, line: int, col: int, defined: object, word_of: re.Pattern[str] = _WORD) -> int:
     """The offset of the identifier at a line and column; without a column, of the one that is defined there."""
     lines = text.split("\n")
     if line > len(lines):
         raise InvalidInput(f"line {line} is after the end: the file has {len(lines)} lines", "check the line")
     start = sum(len(row) + 1 for row in lines[: line - 1])
-    words = [(found.start(), found.end(), found[0]) for found in _WORD.finditer(lines[line - 1])]
+    words = [(found.start(), found.end(), found[0]) for found in word_of.finditer(lines[line - 1])]
     if not col:
         offsets: list[int] = defined() if callable(defined) else []
         if len(offsets) == 1:

@@ -111,22 +111,16 @@ def rename(job: Job, workspace: Workspace) -> Plan:
 
 
 def _offset(source: SourceFile, job: Job) -> int:
-    plain = source.plain
-    if not job.symbol.line:
+    line, text = job.symbol.line, source.text
+    if not line:
         raise InvalidInput("symbol needs line", "symbol {path, line, col}, or {name}")
 
     def defined() -> list[int]:
-        lines = plain.split("\n")[job.symbol.line - 1]
-        start = sum(len(row) + 1 for row in plain.split("\n")[: job.symbol.line - 1])
-        words = {found[0] for found in _NAME.finditer(lines)}
-        uses = [one for word in words for one in _uses(source, word) if one.level and one.line == job.symbol.line]
-        return [start + lines.index(source.text[one.start : one.end]) for one in uses if one.level != "local"] or [
-            start + lines.index(source.text[one.start : one.end]) for one in uses
-        ]
+        words = {found[0] for found in _NAME.finditer(text.split("\n")[line - 1])}
+        uses = [one for word in words for one in _uses(source, word) if one.level and one.line == line]
+        return [one.start for one in uses if one.level != "local"] or [one.start for one in uses]
 
-    at = locate_word(plain, job.symbol.line, job.symbol.col, defined)
-    # CRLF has one character more a line than the plain text.
-    return at + (job.symbol.line - 1 if "\r\n" in source.text else 0)
+    return locate_word(text, line, job.symbol.col, defined, _NAME)
 
 
 def _family(language: str) -> frozenset[str]:
