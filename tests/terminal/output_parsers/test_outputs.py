@@ -143,6 +143,18 @@ def test_aliases_that_multiply_are_not_expanded() -> None:
     assert parse_structured("a: &a [*a]\n", hint="yaml").type == "text"
 
 
+def test_merged_mappings_that_multiply_are_not_copied() -> None:
+    levels = [f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 10)}]}}" for level in range(1, 12)]
+    assert parse_structured("\n".join(["a0: &a0 {k: 1}", *levels]), hint="yaml").type == "text"
+    wide = f"a: &a {{{', '.join(f'k{number}: 1' for number in range(500))}}}\nb: {{<<: [{', '.join(['*a'] * 40_000)}]}}"
+    assert parse_structured(wide, hint="yaml").type == "text"
+
+
+def test_a_number_to_the_base_of_60_is_text_when_it_is_long() -> None:
+    long = "1" + ":1" * 90_000
+    assert parse_structured(f"time: 1:30:00\nlong: {long}\n", hint="yaml").value == {"time": 5400, "long": long}
+
+
 def test_without_pyyaml_the_answer_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
     import sys
