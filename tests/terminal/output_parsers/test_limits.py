@@ -60,6 +60,12 @@ def test_lone_surrogates_and_control_characters_are_shown_and_not_fatal() -> Non
     assert msgspec.json.encode(detect_intent(text, text, 1))
 
 
+def test_digits_that_are_no_numbers_are_not_fatal() -> None:
+    text = "1 ² 3 a\n1 ² 3 b\n2 4 6 total\n"
+    assert parse_structured(text).type == "text"
+    assert parse_structured(text, command="wc a b").type == "text"
+
+
 # A quadratic step takes minutes on 100 kB and hours on a megabyte: the suite's own limit of a minute is the guard.
 @pytest.mark.parametrize("name", hostile_outputs())
 def test_work_ends_on_any_output(name: str) -> None:

@@ -175,7 +175,7 @@ def _wc_row(line: str, count: int) -> list[str] | None:
     if match is None:
         return None
     words = line.split(None, count)
-    if len(words) < count or not all(word.isdigit() for word in words[:count]):
+    if len(words) < count or not all(word.isdecimal() for word in words[:count]):  # `²` is a digit, and no number
         return None
     return [*words[:count], words[count] if len(words) > count else ""]
 
