@@ -49,6 +49,19 @@ def test_files_folders_and_globs_stand_for_files_in_order_each_once(tmp_path: Pa
             shown(workspace, name)
 
 
+def test_braces_of_a_glob_stand_for_each_of_their_alternatives(tmp_path: Path) -> None:
+    names = ("src/a.ts", "src/b.tsx", "src/c.js", "lib/d.ts", "{e}.py", "app/[id]/f.ts")
+    workspace = Workspace([write_tree(tmp_path, dict.fromkeys(names, ""))])
+    assert shown(workspace, "src/*.{ts,tsx}") == ["src/a.ts", "src/b.tsx"]
+    assert shown(workspace, "{src,lib,none}/**/*.ts") == ["src/a.ts", "lib/d.ts"]
+    assert shown(workspace, "src/{a.ts,[ab].{ts,tsx}}") == ["src/a.ts", "src/b.tsx"], "each once"
+    assert shown(workspace, "{src,lib}") == ["src/a.ts", "src/b.tsx", "src/c.js", "lib/d.ts"]
+    assert shown(workspace, "{e}.py", "app/[id]") == ["{e}.py", "app/[id]/f.ts"], "a name that is there is that file"
+    for glob in ("src/*.{go,rs}", "{}", "{none,src}", "{../x,src}/*", "{" * 50 + "a,b" + "}" * 50 + "{a,b}" * 9):
+        with pytest.raises(DariError):
+            shown(workspace, glob)
+
+
 def test_ignored_files_secrets_and_version_control_are_left_out_unless_named(tmp_path: Path) -> None:
     files = {
         ".gitignore": "*.log\nbuild/\n!keep.log\n",

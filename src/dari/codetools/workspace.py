@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dari.errors import Denied, InvalidInput, NotFound
-from dari.files.globs import Words, compile_glob, glob_matches
+from dari.files.globs import Words, compile_glob, expand_braces, glob_matches
 from dari.files.ignore import GITIGNORE, IgnoreLevel, ignored_by, read_level
 from dari.files.inside import FileTooLarge, open_folder_inside, open_inside, read_open
 from dari.files.secrets import is_secret_folder, is_secret_name
@@ -24,7 +24,7 @@ MAX_DEPTH = 100
 _DRAFT = re.compile(r"\.dari-[0-9a-f]{16}-\d+(?:-old)?~")
 """New and old contents of a write that is going on (`edits.replace`): nobody's files."""
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
-_GLOB = frozenset("*?[")
+_GLOB = frozenset("*?[{")
 _ROOT_HINT = "paths are inside the workspace: {}"
 _ESCAPED = re.compile(r"\\x([89a-f][0-9a-f])")
 
@@ -177,19 +177,33 @@ class Workspace:
             yield from self._glob(pattern, wants, include_ignored)
 
     def _glob(self, pattern: str, wants: Callable[[str], bool], include_ignored: bool) -> Iterator[WorkspacePath]:
+        alternatives = expand_braces(pattern)
+        seen: set[WorkspacePath] = set()
+        is_empty = True
+        for one in alternatives:
+            for path in self._alternative(one, wants, include_ignored):
+                is_empty = False
+                if path not in seen:
+                    yield path
+                if len(alternatives) > 1:
+                    seen.add(path)
+        if is_empty:
+            raise NotFound(f"no file matches {pattern!r}", "ignored files count only with includeIgnored")
+
+    def _alternative(
+        self, pattern: str, wants: Callable[[str], bool], include_ignored: bool
+    ) -> Iterator[WorkspacePath]:
         """The folder before the first star is named, the rest is matched: `../other/*.py` may be outside."""
         parts = os.path.normpath(pattern).split("/")
-        first = next(at for at, part in enumerate(parts) if _GLOB.intersection(part))
+        first = next((at for at, part in enumerate(parts) if _GLOB.intersection(part)), None)
+        if first is None:  # of braces, one without a star; `{}` is not the whole folder
+            yield from self._expand(pattern, wants, include_ignored) if pattern else ()
+            return
         folder = self.locate("/".join(parts[:first]) or ("/" if pattern.startswith("/") else "."))
         words = compile_glob("/".join(parts[first:]) if first < len(parts) - 1 else f"./{parts[-1]}")
         if first == len(parts) - 1:
             words = words[1:]  # a lone `*.py` is of this folder, as in a shell; `**/*.py` of all below
-        is_empty = True
-        for path in self._walk(folder, words, wants, include_ignored):
-            is_empty = False
-            yield path
-        if is_empty:
-            raise NotFound(f"no file matches {pattern!r}", "ignored files count only with includeIgnored")
+        yield from self._walk(folder, words, wants, include_ignored)
 
     def _walk(
         self, folder: WorkspacePath, words: Words | None, wants: Callable[[str], bool], include_ignored: bool

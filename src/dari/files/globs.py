@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from dari.errors import InvalidInput
+
+MAX_BRACES = 200
 Words = tuple[re.Pattern[str] | None, ...]
 """One expression a folder; None: any number of folders."""
 
@@ -54,6 +57,35 @@ def glob_matches(words: Words, names: Sequence[str]) -> bool:
         else:
             return False
     return all(left is None for left in words[word:])
+
+
+def expand_braces(glob: str) -> list[str]:
+    """`*.{ts,tsx}` as `*.ts` and `*.tsx`; InvalidInput above `MAX_BRACES` of them."""
+    waiting, done = [glob], []
+    while waiting:
+        one = waiting.pop()
+        alternatives = _first_braces(one)
+        if alternatives is None:
+            done.append(one)
+        else:
+            waiting += reversed(alternatives)
+        if len(done) + len(waiting) > MAX_BRACES:
+            raise InvalidInput(f"the braces of {glob!r} stand for more than {MAX_BRACES} globs", "write fewer")
+    return done
+
+
+def _first_braces(glob: str) -> list[str] | None:
+    start = glob.find("{")
+    depth, parts, begin = 0, [], start + 1
+    for place in range(start, len(glob)) if start >= 0 else ():
+        letter = glob[place]
+        depth += (letter == "{") - (letter == "}")
+        if depth == 0 or (depth == 1 and letter == ","):
+            parts.append(glob[begin:place])
+            begin = place + 1
+        if depth == 0:
+            return [f"{glob[:start]}{part}{glob[begin:]}" for part in parts]
+    return None
 
 
 def glob_as_regex(pattern: str) -> str:

@@ -115,6 +115,22 @@ async def test_paths_narrow_by_file_folder_and_glob(tmp_path: Path) -> None:
             await tools.call("diff", paths=["../other"])
 
 
+async def test_paths_take_braces_and_folders_whose_name_looks_like_a_glob(tmp_path: Path) -> None:
+    files = {"app/[id]/a.ts": "1\n", "app/[id]/b.tsx": "1\n", "app/i/c.ts": "1\n"}
+    root = new_repository(tmp_path / "r", files)
+    write_files(root, dict.fromkeys(files, "2\n"))
+    async with code_tools(root) as tools:
+        for paths, found in (
+            (["app/[id]"], ["app/[id]/a.ts", "app/[id]/b.tsx"]),
+            (["app/[id]/a.ts"], ["app/[id]/a.ts"]),
+            (["app/[i]/*.{js,ts}"], ["app/i/c.ts"]),
+            (["app/{i,j}"], ["app/i/c.ts"]),
+        ):
+            assert list(brief(await tools.call("diff", paths=paths))) == found
+        (root / "app/[id]/a.ts").unlink()
+        assert list(brief(await tools.call("diff", paths=["app/[id]/a.ts"]))) == ["app/[id]/a.ts"]
+
+
 async def test_a_workspace_below_the_top_sees_its_own_files_only(tmp_path: Path) -> None:
     root = new_repository(tmp_path / "r", {"in/a.py": "1\n", "out/secret.py": "1\n"})
     write_files(root, {"in/a.py": "2\n", "out/secret.py": "2\n"})

@@ -26,13 +26,13 @@ from dari.codetools.diff.snapshot import (
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import DariError, InvalidInput
-from dari.files.globs import compile_parts, glob_matches
+from dari.files.globs import compile_parts, expand_braces, glob_matches
 
 MAX_OLD_BYTES = 4 << 20
 MAX_COUNTED = 5_000
 """To count lines git reads both contents of every file."""
 _OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "-M", "--ignore-submodules=dirty")
-_GLOB = frozenset("*?[")
+_GLOB = frozenset("*?[{")
 _BY_TIME = "no repository is here: files by their time of change, without their old content"
 
 
@@ -162,8 +162,9 @@ class TreeComparison:
 
     def _chosen(self, changes: Iterable[RawChange], paths: Sequence[str]) -> list[RawChange]:
         """Inside the workspace, and matched by a glob where the caller gave globs."""
-        globs = [compile_parts(os.path.normpath(one).split("/")) for one in paths if _GLOB.intersection(one)]
-        plain = [self.workspace.locate(one) for one in paths if not _GLOB.intersection(one)]
+        every = [one for path in paths for one in ([path] if _is_there(self.workspace, path) else expand_braces(path))]
+        globs = [compile_parts(os.path.normpath(one).split("/")) for one in every if _GLOB.intersection(one)]
+        plain = [self.workspace.locate(one) for one in every]  # also `app/[id]`, whether it is still there or not
         chosen = []
         for one in changes:
             absolute = str(self.top / os.fsdecode(one.path))
@@ -275,13 +276,18 @@ def _specs(workspace: Workspace, top: Path, paths: Sequence[str]) -> list[str]:
     """What git looks at: the named files and folders; with a glob the folder that names are relative to."""
     specs: list[str] = []
     for path in paths or (".",):
-        place = workspace.base if _GLOB.intersection(path) else workspace.locate(path).absolute
+        is_glob = _GLOB.intersection(path) and not _is_there(workspace, path)
+        place = workspace.base if is_glob else workspace.locate(path).absolute
         if place != top and top not in place.parents:
             raise InvalidInput(
                 f"{path!r} is in another repository than {top}", "name the folder of that repository as root"
             )
         specs.append(os.path.relpath(place, top))
     return list(dict.fromkeys(specs))
+
+
+def _is_there(workspace: Workspace, path: str) -> bool:
+    return os.path.lexists(workspace.locate(path).absolute)
 
 
 def _bare(status: str, name: bytes) -> RawChange:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from dari.codetools.search.query import CodeQuery, SearchScope, expand_braces, is_below
+from dari.codetools.search.query import CodeQuery, SearchScope, is_below
 from dari.codetools.workspace import VERSION_CONTROL
 from dari.errors import InvalidInput
-from dari.files.globs import Words, compile_parts, glob_matches
+from dari.files.globs import Words, compile_parts, expand_braces, glob_matches
 from dari.files.ignore import IgnoreRules
 from dari.files.secrets import is_secret_folder, is_secret_name
 

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from dari.codetools.workspace import VERSION_CONTROL, Workspace
 from dari.errors import Denied, InvalidInput, NotFound
+from dari.files.globs import expand_braces
 from dari.files.secrets import is_secret_folder
 
 Mode = Literal["literal", "regex", "ast"]
 Case = Literal["smart", "sensitive", "insensitive"]
 Output = Literal["matches", "files", "counts"]
-MAX_BRACES = 200
 _GLOB = frozenset("*?[{")
 
 
@@ -76,35 +76,6 @@ def path_key(path: str) -> bytes:
 
 def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
-
-
-def expand_braces(glob: str) -> list[str]:
-    """`*.{ts,tsx}` as `*.ts` and `*.tsx`; InvalidInput above `MAX_BRACES` of them."""
-    waiting, done = [glob], []
-    while waiting:
-        one = waiting.pop()
-        alternatives = _first_braces(one)
-        if alternatives is None:
-            done.append(one)
-        else:
-            waiting += reversed(alternatives)
-        if len(done) + len(waiting) > MAX_BRACES:
-            raise InvalidInput(f"the braces of {glob!r} stand for more than {MAX_BRACES} globs", "write fewer")
-    return done
-
-
-def _first_braces(glob: str) -> list[str] | None:
-    start = glob.find("{")
-    depth, parts, begin = 0, [], start + 1
-    for place in range(start, len(glob)) if start >= 0 else ():
-        letter = glob[place]
-        depth += (letter == "{") - (letter == "}")
-        if depth == 0 or (depth == 1 and letter == ","):
-            parts.append(glob[begin:place])
-            begin = place + 1
-        if depth == 0:
-            return [f"{glob[:start]}{part}{glob[begin:]}" for part in parts]
-    return None
 
 
 def _expand(workspace: Workspace, path: str) -> Iterable[SearchScope]:

@@ -58,7 +58,7 @@ class RunRequest(Struct, frozen=True):
 
 
 _SYMBOL = re.compile(r"[^\W\d]\w*(?:(?:\.|::)[^\W\d]\w*)*")
-_GLOB = frozenset("*?[")
+_GLOB = frozenset("*?[{")
 SEPARATOR = "::"
 
 
