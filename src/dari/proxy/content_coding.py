@@ -75,9 +75,14 @@ def text_of(data: bytes, head: Headers) -> tuple[str, str] | None:
 
 def sample_text(sample: bytes, head: Headers) -> str | None:
     """The text in the first bytes of a body, decoded as far as they go."""
-    codings = headers.codings(head)
-    found = text_of(decode((sample,), codings).data if codings else sample, head)
+    found = text_of(decoded_sample(sample, head), head)
     return None if found is None else found[0]
+
+
+def decoded_sample(sample: bytes, head: Headers) -> bytes:
+    """The first bytes of a body without its codings."""
+    codings = headers.codings(head)
+    return decode((sample,), codings).data if codings else sample
 
 
 def _charset(data: bytes, head: Headers, kind: str) -> str | None:

@@ -335,6 +335,16 @@ def test_json_that_is_called_binary_shows_no_secret_in_base64() -> None:
     assert shown == [b"", b'{"page": 1}', b"\xff" + secret[:4]]
 
 
+def test_a_form_with_a_picture_shows_no_password_in_base64() -> None:
+    form = (
+        b'--x\r\nContent-Disposition: form-data; name="password"\r\n\r\nopen-sesame\r\n'
+        b'--x\r\nContent-Disposition: form-data; name="f"\r\n\r\n\x89PNG\0\xff\xfe\r\n--x--\r\n'
+    )
+    head = [(b"Content-Type", b"multipart/form-data; boundary=x")]
+    (entry,) = exported(flow(method="POST", request=form, request_headers=head))["log"]["entries"]
+    assert "text" not in entry["request"]["postData"] and "a secret" in entry["request"]["postData"]["comment"]
+
+
 @pytest.mark.parametrize(
     ("header", "text"),
     [

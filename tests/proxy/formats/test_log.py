@@ -96,3 +96,15 @@ def test_secrets_are_hidden_in_headers_url_and_even_in_a_compressed_sample() -> 
         told += one["url"] + base64.b64decode(one.get("headers_b64", "")).decode()
         told += base64.b64decode(one.get("sample_b64", "")).decode()
     assert SECRET not in told and told.count("<redacted>") == 4 + 1 + 1
+
+
+def test_no_sample_of_binary_data_holds_a_secret_packed_or_in_another_alphabet() -> None:
+    for data in (b"\0" + f'{{"password":"{SECRET}"}}'.encode(), f'{{"password":"{SECRET}"}}'.encode("utf-16-le")):
+        for coding, sent in ((b"identity", data), (b"gzip", gzip.compress(data))):
+            head = [(b"Content-Type", b"application/json"), (b"Content-Encoding", coding)]
+            (told,) = [
+                one["sample_b64"]
+                for one in lines(recorded(flow(response=sent, response_headers=head)))
+                if "sample_b64" in one
+            ]
+            assert told == ""

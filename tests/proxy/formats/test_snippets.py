@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import re
 import subprocess
 import sys
 import threading
@@ -166,6 +169,53 @@ def test_secrets_are_hidden_and_a_note_says_so_unless_revealed() -> None:
         assert shown.count("<redacted>") == 3
     revealed = snippets.curl(one, redactor=REVEALED)
     assert SECRET in revealed and not revealed.startswith("#")
+
+
+PICTURE = b"\x89PNG\r\n\x1a\n\0\0\xff\xfe"
+PART = b"--x\r\nContent-Disposition: form-data; name="
+FORM = PART + b'"password"\r\n\r\nopen-sesame\r\n' + PART + b'"f"\r\n\r\n' + PICTURE + b"\r\n--x--\r\n"
+
+
+@pytest.mark.parametrize(
+    ("mime", "data"),
+    [
+        (b"multipart/form-data; boundary=x", FORM),
+        (b"application/octet-stream", PICTURE + b'{"password": "open-sesame"}' + PICTURE),
+        (b"application/grpc", b"\0\0\0\0\x1bpassword=open-sesame"),
+    ],
+)
+def test_a_secret_beside_binary_data_is_hidden_and_the_data_stays(mime: bytes, data: bytes) -> None:
+    one = flow(method="POST", request=data, request_headers=[(b"Content-Type", mime)])
+    packed = flow(
+        method="POST",
+        request=gzip.compress(data),
+        request_headers=[(b"Content-Type", mime), (b"Content-Encoding", b"gzip")],
+    )
+    for each in (one, packed):
+        shown = snippets.curl(each)
+        (sent,) = re.findall("printf %s '([^']*)'", shown)
+        assert base64.b64decode(sent) == re.sub(rb"open-sesame", b"<redacted>", data)
+        assert "secrets in the body are hidden" in shown and "content-encoding" not in shown.lower()
+        assert "open-sesame" not in snippets.python(each)
+        assert snippets.curl(each, redactor=REVEALED).startswith("printf")
+
+
+@pytest.mark.parametrize(
+    ("coding", "data"),
+    [
+        (
+            b"gzip, gzip, gzip, gzip",
+            gzip.compress(gzip.compress(gzip.compress(gzip.compress(b"password=open-sesame")))),
+        ),
+        (b"gzip, unheard-of", gzip.compress(b"password=open-sesame")),
+        (b"gzip", b"password=open-sesame"),
+        (b"", "password=open-sesame".encode("utf-16-le")),
+    ],
+)
+def test_a_body_in_which_secrets_cannot_be_looked_for_is_left_out_with_a_note(coding: bytes, data: bytes) -> None:
+    head: Headers = [(b"Content-Type", b"text/plain"), (b"Content-Encoding", coding), (b"Content-Length", b"9")]
+    shown = snippets.curl(flow(method="POST", request=data, request_headers=head))
+    assert "the body is left out: " in shown and shown.endswith("--data-raw ''")
 
 
 def test_a_body_that_was_not_kept_whole_is_noted() -> None:

@@ -21,7 +21,6 @@ from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
 from dari.rpc.codec import encode
 from dari.text.redact import HIDING, MAX_CHARS, REVEALED, Redactor, redact_secrets
-from dari.text.redact.patterns import hide_patterns
 from dari.version import VERSION
 
 
@@ -161,7 +160,7 @@ def _content(flow: Flow, from_client: bool, bodies: BodyStore | None, redactor: 
             notes.append(f"only the first {MAX_CHARS} characters: secrets are searched for in no more")
         if made["text"] != found[0]:
             made["size"] = views.rough(made["size"])
-    elif _shows_secret(content.data, redactor):
+    elif views.shows_secret(content.data, redactor):
         notes.append("left out: a secret can be read in it")
     else:
         made["text"] = base64.b64encode(content.data).decode()
@@ -177,23 +176,10 @@ def _size(flow: Flow, from_client: bool, redactor: Redactor) -> int:
     return -1 if views.hides(body, head, redactor) else body.size_bytes
 
 
-def _shows_secret(data: bytes, redactor: Redactor) -> bool:
-    """By its shape anywhere, by its name in what is text under whatever type."""
-    if redactor is REVEALED:
-        return False
-    if hide_patterns(data.decode("latin-1"))[1] > 0:
-        return True
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return False
-    return redactor.whole_body(text, "") != text
-
-
 def _frame(opcode: int, payload: bytes, redactor: Redactor) -> str:
     if opcode == 1:
         return redactor.body(payload.decode(errors="replace"), "")
-    return "" if _shows_secret(payload, redactor) else base64.b64encode(payload).decode()
+    return "" if views.shows_secret(payload, redactor) else base64.b64encode(payload).decode()
 
 
 def _pairs(block: Headers) -> list[dict[str, str]]:

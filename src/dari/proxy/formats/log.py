@@ -89,8 +89,8 @@ def sample_b64(body: Body, head: Headers, redactor: Redactor) -> str:
         text = content_coding.sample_text(sample, head)
         if text is not None:
             sample = redactor.body(text, headers.mime(head)).encode()
-        elif redactor.body(readable := sample.decode("latin-1"), "") != readable:
-            sample = b""  # a secret can be read in the midst of binary data
+        elif any(views.shows_secret(data, redactor) for data in (sample, content_coding.decoded_sample(sample, head))):
+            sample = b""
     return base64.b64encode(sample).decode()
 
 

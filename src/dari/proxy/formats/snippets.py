@@ -86,20 +86,29 @@ class _Request:
         if not views.is_whole(flow, True, bodies):
             self.notes.append(f"{len(self.body)} of {flow.request_body.size_bytes} bytes of the body were kept")
         if redactor is not REVEALED:
-            self._redact_body(redactor, flow.request_headers)
+            if self.body:
+                self._redact_body(redactor, flow.request_headers)
             if is_hidden:
                 self.notes.append("secrets are hidden; put in your own")
         self.text = self._utf8()
 
     def _redact_body(self, redactor: Redactor, head: Headers) -> None:
         codings = headers.codings(head)
-        content = content_coding.decode((self.body,), codings).data if codings else self.body
+        decoded = content_coding.decode((self.body,), codings) if codings else content_coding.Decoded(self.body)
+        content = decoded.data
         found = content_coding.text_of(content, head)
         if found is None:
-            return
-        shown = redactor.whole_body(found[0], headers.mime(head))
-        if shown != found[0]:
-            self.body = shown.encode(found[1], "replace")
+            safe = views.hide_readable(content, redactor)
+            is_searched = not (decoded.problem or decoded.is_cut or views.shows_secret(safe, redactor))
+        else:
+            shown = redactor.whole_body(found[0], headers.mime(head))
+            safe = content if shown == found[0] else shown.encode(found[1], "replace")
+            is_searched = bool(content) or decoded.problem is None
+        if not is_searched:
+            self.body = b""
+            self.notes.append(f"the body is left out: {decoded.problem or 'it may hold secrets'}")
+        elif safe != content:
+            self.body = safe
             self.headers = [(name, value) for name, value in self.headers if name.lower() != b"content-encoding"]
             self.notes.append("secrets in the body are hidden")
 

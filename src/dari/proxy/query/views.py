@@ -12,12 +12,16 @@ from dari.errors import InvalidInput
 from dari.proxy import content_coding, headers
 from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.recording.bodies import BodyStore
-from dari.text.redact import HIDING, MARK, MAX_WHOLE_CHARS, OVERLAP_CHARS, REVEALED, Redactor
+from dari.text.redact import HIDING, MARK, MAX_WHOLE_CHARS, OVERLAP_CHARS, REVEALED, Redactor, redact_string
 
 MAX_CHARS = 32_000
 _PRETTY_BYTES = 2 * 1024 * 1024
 _ROUGH_BYTES = 64
 _BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|pdf|zip|gzip|wasm)\b")
+# ASCII, and characters of UTF-8 that are whole. Shorter ones hold no name with its value, and are all over a picture.
+_READABLE = re.compile(
+    rb"(?:[\t\n\r\x20-\x7e]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}){10,}"
+)
 _JSON = re.compile(r"[/+]json$|^application/(x-ndjson|graphql-response\+json)$")
 
 
@@ -145,6 +149,22 @@ def hides(body: Body, head: Headers, redactor: Redactor) -> bool:
         return False
     text = content_coding.sample_text(body.sample, head)
     return text is not None and redactor.body(text, headers.mime(head)) != text
+
+
+def hide_readable(data: bytes, redactor: Redactor) -> bytes:
+    """Data that is not text, without the secrets in its readable parts: a form with a picture, a message of gRPC."""
+
+    def hidden(found: re.Match[bytes]) -> bytes:
+        text = found[0].decode(errors="replace")
+        shown = redactor.whole_body(text, "") if len(text) <= MAX_WHOLE_CHARS else redact_string(text)
+        return found[0] if shown == text else shown.encode()
+
+    return data if redactor is REVEALED else _READABLE.sub(hidden, data)
+
+
+def shows_secret(data: bytes, redactor: Redactor) -> bool:
+    """Can a secret be read in data that is not text? Without its NULs UTF-16 is readable, too."""
+    return any(hide_readable(each, redactor) != each for each in (data, data.replace(b"\0", b"")))
 
 
 def rough(size_bytes: int) -> int:
