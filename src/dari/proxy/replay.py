@@ -91,6 +91,8 @@ def build(
             f"flow {flow.id} is a tunnel: its content was not seen", "add an allow rule for its host, then repeat it"
         )
     method = read_method(edits.method if edits.method is not None else flow.method)
+    if edits.url is not None:
+        refuse_mark("url", edits.url)
     url = read_url(edits.url if edits.url is not None else flow.url)
     missing: list[str] = []
     kept = _kept_headers(flow)
@@ -181,6 +183,16 @@ def read_url(url: str) -> str:
         return url
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{authority}{quote(rest[len(parts.netloc) :], safe=_URL_CHARACTERS)}"
+
+
+def refuse_mark(what: str, given: str | bytes) -> None:
+    """InvalidInput for what was copied from a result: the mark would be sent in the place of the secret."""
+    text = given if isinstance(given, str) else given.decode("latin-1")
+    if MARK in text or quote(MARK) in text:
+        raise InvalidInput(
+            f"{what} must hold real values, got {MARK!r}: that stands for a secret which is not shown",
+            f"leave {what} out to send it as it was, or put the secret itself into it",
+        )
 
 
 def header_name(name: str) -> bytes:

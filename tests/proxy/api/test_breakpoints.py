@@ -86,6 +86,8 @@ async def test_a_wrong_edit_is_told_to_whoever_resumes_and_the_request_still_wai
             {"url": "nowhere"},
             {"set_headers": {"Bad Name": "x"}},
             {"set_headers": {"X": "a\r\nb"}},
+            {"body": '{"password": "<redacted>"}'},
+            {"url": site.url("/?token=<redacted>")},
         ):
             with pytest.raises(InvalidInput):
                 await resume(waiting.id, **wrong)  # type: ignore[arg-type]
@@ -93,6 +95,18 @@ async def test_a_wrong_edit_is_told_to_whoever_resumes_and_the_request_still_wai
         assert (await asking).status == 200
         with pytest.raises(NotFound):
             await resume(waiting.id)
+
+
+async def test_a_token_on_the_edge_of_what_is_shown_is_hidden_as_a_whole(tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2" * 9
+    async with origin() as site, proxy(tmp_path) as rig:
+        await held(rig, site.url("/"))
+        body = b"x" * 4080 + b" " + token.encode() + b" end"
+        asking = asyncio.ensure_future(rig.get(site.url("/"), "Content-Type: text/plain", method="POST", body=body))
+        (waiting,) = (await rig.service.breakpoints.wait(timeout_s=10)).held
+        assert token[:8] not in waiting.body_sample and "the first" in waiting.body_note
+        await rig.service.breakpoints.resume(waiting.id)
+        assert (await asking).status == 200 and site.requests[0].body == body
 
 
 async def test_a_client_that_left_is_no_longer_held(tmp_path: Path) -> None:

@@ -97,8 +97,14 @@ async def test_only_the_admin_scope_sends_them_elsewhere(tmp_path: Path) -> None
 
 async def test_a_replayed_mark_is_refused_instead_of_sent(tmp_path: Path) -> None:
     async with recorded(tmp_path) as (rig, home, _):
-        with pytest.raises(InvalidInput):
-            await rig.service.traffic.replay("1", RequestEdits(set_headers={"Authorization": "<redacted>"}))
+        for edits in (
+            RequestEdits(set_headers={"Authorization": "<redacted>"}),
+            RequestEdits(body='{"password": "<redacted>", "page": 2}'),
+            RequestEdits(body_b64=b"password=%3Credacted%3E"),
+            RequestEdits(url=f"{home.url}/login?token=<redacted>&page=2"),
+        ):
+            with pytest.raises(InvalidInput):
+                await rig.service.traffic.replay("1", edits)
         assert len(home.seen) == 1
 
 

@@ -17,7 +17,7 @@ from dari.proxy.credentials import body_without_secrets, is_same_origin, without
 from dari.proxy.engine.hooks import HeadEdit, Pause, Resume
 from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.headers import codings, mime
-from dari.proxy.replay import header_name, header_value, read_method, read_url
+from dari.proxy.replay import header_name, header_value, read_method, read_url, refuse_mark
 from dari.proxy.rules.rule import BreakpointRule
 from dari.text.redact import Redactor
 
@@ -129,6 +129,8 @@ class BreakpointsApi:
         """Let it go on with these changes, or end it with `abort`."""
         held = self._find(id)
         _check(held, method, url, status)
+        for what, given in (("url", url), ("body", body)):
+            refuse_mark(what, given or "")
         url = None if url is None else read_url(url)
         edit = HeadEdit(method=method, url=url, status=status, abort=abort)
         if set_headers or remove_headers:
@@ -189,7 +191,7 @@ class BreakpointsApi:
     def _shown(self, held: _Held) -> HeldFlow:
         flow, is_request = held.flow, held.rule.on == "request"
         head = _head(held)
-        sample, note = _sample(flow.request_body if is_request else flow.response_body, head)
+        sample, note = _sample(flow.request_body if is_request else flow.response_body, head, self._redactor)
         return HeldFlow(
             id=held.id,
             request_id=str(flow.id),
@@ -199,7 +201,7 @@ class BreakpointsApi:
             url=self._redactor.url(flow.url),
             status=None if is_request else flow.status or flow.upstream_status,
             headers=[[name.decode("latin-1"), value.decode("latin-1")] for name, value in self._redactor.headers(head)],
-            body_sample=self._redactor.body(sample, mime(head)),
+            body_sample=sample,
             resumes_in_s=round(max(held.timer.when() - asyncio.get_running_loop().time(), 0), 1),
             body_note=note,
         )
@@ -209,8 +211,8 @@ def _head(held: _Held) -> Headers:
     return held.flow.request_headers if held.rule.on == "request" else held.flow.response_headers
 
 
-def _sample(body: Body, head: Headers) -> tuple[str, str]:
-    """The first characters as text, and what is missing from them."""
+def _sample(body: Body, head: Headers, redactor: Redactor) -> tuple[str, str]:
+    """The first characters as text, without its secrets, and what is missing from them."""
     decoded = decode((bytes(body.sample),), codings(head), _DECODED_BYTES)
     found = text_of(decoded.data, head) if decoded.data else ("", "")
     if found is None or (decoded.problem is not None and not decoded.data and body.sample):
@@ -218,7 +220,10 @@ def _sample(body: Body, head: Headers) -> tuple[str, str]:
         return "", f"{body.size_bytes} bytes are not shown as text: {why}"
     text = found[0]
     is_cut = len(text) > _SHOWN_CHARS or decoded.is_cut or body.size_bytes > len(body.sample)
-    return text[:_SHOWN_CHARS], f"the first {_SHOWN_CHARS} characters at most" if is_cut else ""
+    # Hidden before the cut: half a token is found by no pattern.
+    return redactor.body(text, mime(head))[
+        :_SHOWN_CHARS
+    ], f"the first {_SHOWN_CHARS} characters at most" if is_cut else ""
 
 
 async def _refuse_secrets_in_body(flow: Flow, url: str) -> None:

@@ -302,6 +302,7 @@ class TrafficApi:
         self, request_id: str, edits: RequestEdits, timeout_s: float, *, keeps_secrets: bool
     ) -> SentRequest:
         self._runtime.need_running()
+        replays.refuse_mark("body", edits.body_b64 if edits.body_b64 is not None else edits.body or "")
         recording = self._recording
         flow = await recording.flow(flow_id_of(request_id))
         request = await recording.read(replays.build, flow, edits, recording.bodies, keeps_secrets=keeps_secrets)
