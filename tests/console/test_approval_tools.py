@@ -260,8 +260,50 @@ def test_hostile_arguments_are_shown_as_they_are_and_cut() -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        {"args": ["ls"], "script": "rm -rf ~"},
+        {"argv": ["ls"], "code": "rm -rf ~"},
+        {"argv": ["ls"], "args": ["rm", "-rf", "~"]},
+        {"args": ["ls"], "command": ["rm -rf ~"]},
+        {"url": "https://example.com/", "endpoint": "rm -rf ~"},
+        {"old_string": "a", "new_string": "b", "oldText": "", "newText": "rm -rf ~"},
+    ],
+)
+def test_a_harmless_argument_hides_none_that_says_what_is_run_or_written(arguments: dict[str, Any]) -> None:
+    shown = [part.text for part in effect_parts(approval(arguments)) if part.kind != "json"]
+    assert any("rm" in text and "~" in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_open"),
+    [
+        ({"command": "ls"}, False),
+        ({"command": "ls", "pane_id": "%1", "cwd": ""}, False),
+        ({"url": "https://example.com/", "method": "POST", "headers": {"a": "b"}, "body": "x"}, False),
+        ({"path": "/a", "edits": [{"oldText": "x", "newText": "y"}]}, False),
+        ({"file_path": "/a", "content": "hello"}, False),
+        ({"to": "someone"}, True),
+        ({"text": "hello", "to": "someone"}, True),
+        ({"command": "ls", "cwd": "/etc"}, True),
+        ({"command": {"run": "rm"}, "text": "hello"}, True),
+        ({"path": "/a", "destination": "/etc/passwd"}, True),
+        ({"path": "/a", "edits": [{"oldText": "x", "newText": "y"}, {"line": 7}]}, True),
+        ({"path": "/home/me/project/" + "x/../" * 20 + "etc/passwd", "content": "hello"}, True),
+        ({"url": "https://example.com/", "body": "x", "data": "y"}, True),
+    ],
+)
+def test_the_arguments_are_folded_only_where_the_parts_above_show_each(
+    arguments: dict[str, Any], is_open: bool
+) -> None:
+    last = effect_parts(approval(arguments, message="why"))[-1]
+    assert (last.kind, last.is_open) == ("json", is_open)
+
+
+@pytest.mark.parametrize(
     ("arguments", "seen"),
     [
+        ({"path": "notes.txt", "target": "/etc/passwd"}, "/etc/passwd"),
         ({"command": "ls" + " " * 5000 + "; rm -rf ~"}, "…"),
         ({"command": "ls\nrm -rf ~"}, "ls ↵ rm -rf ~"),
         ({"command": "ls\u2028rm -rf ~"}, "↵"),

@@ -7,12 +7,11 @@ import { copyButton } from "./widgets.js";
 const MAX_LINES = 2000;
 
 export function effectView(parts) {
-  const isAlone = parts.every((one) => one.kind === "json");
   return parts.map((one) => {
     const label = [t(`effect.${one.kind}`), one.title ? h("code", { class: "ellipsis" }, cleanText(one.title)) : null];
     const body = one.kind === "why" ? h("p", {}, cleanLines(one.text)) : one.text ? lines(one) : null;
     const cut = one.is_cut ? h("p", { class: "badge warn" }, t("effect.cut")) : null;
-    if (one.kind === "json") return h("details", { class: "effect", open: isAlone, data: { kind: one.kind } }, h("summary", { class: "label" }, label), body, cut);
+    if (one.kind === "json") return h("details", { class: "effect", open: one.is_open, data: { kind: one.kind } }, h("summary", { class: "label" }, label), body, cut);
     return h("section", { class: "effect", data: { kind: one.kind } },
       h("div", { class: "row" }, h("h3", { class: "row grow" }, label), one.kind === "why" ? null : copyButton(one.text || one.title)), body, cut);
   });
