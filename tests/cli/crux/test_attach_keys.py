@@ -107,6 +107,14 @@ def test_the_status_line_keeps_the_shown_tab_and_notices_where_tabs_do_not_fit(c
         leave(someone)
 
 
+def test_a_digit_that_is_no_number_is_no_tab(crux: Crux) -> None:
+    with person("attach") as someone:
+        someone.until_text("$")
+        someone.type(PREFIX + "²")
+        someone.until(lambda: "no command for this key" in someone.status)
+        leave(someone)
+
+
 def test_the_list_of_windows_takes_the_person_to_a_pane(crux: Crux) -> None:
     crux.ok("new-window", "--name", "first", "--", "sh", "-c", "echo in the first; exec cat")
     crux.ok("new-window", "--name", "second", "--", "sh", "-c", "echo in the second; exec cat")

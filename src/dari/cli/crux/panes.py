@@ -276,7 +276,7 @@ def _home(path: str) -> str:
 
 def _percent(text: str) -> int:
     number = text.removesuffix("%")
-    if not number.isdigit() or not 1 <= int(number) <= 99:
+    if not number.isdecimal() or not 1 <= int(number) <= 99:
         raise argparse.ArgumentTypeError(f"must be a share from 1 to 99, got {text[:40]!r}")
     return int(number)
 

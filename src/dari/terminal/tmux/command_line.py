@@ -5,6 +5,7 @@ A template lists the flags of a command; one with `:` takes a value. The numbers
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -91,6 +92,7 @@ COMMANDS: dict[str, CommandSpec] = {
     "unbind-key": CommandSpec("unbind", "anqT:", 0, 1),
     "wait-for": CommandSpec("wait", "LSU", 1, 1),
 }
+MAX_DIGITS = 18
 _SERVER_FLAGS = "2c:CDf:lL:NqS:T:uUvV"
 
 
@@ -167,6 +169,19 @@ def find_command(word: str) -> str:
     if found:
         raise _refused(f"ambiguous command: {word}, could be: {', '.join(found)}")
     raise _refused(f"unknown command: {word}")
+
+
+def read_number(text: str, what: str, least: int, most: int, after: str = "") -> int:
+    """A whole number between the two; InvalidInput says as tmux does what is wrong with it."""
+    if not re.fullmatch("[+-]?[0-9]+", text):
+        problem = "invalid"
+    elif (number := int(text[: MAX_DIGITS + 1])) < least:
+        problem = "too small"
+    elif number > most:
+        problem = "too large"
+    else:
+        return number
+    raise InvalidInput(f"{what} {problem}{after}", f"write a number from {least} to {most}")
 
 
 def _split_flags(

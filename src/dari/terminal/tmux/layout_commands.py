@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from dari.errors import InvalidInput, NotFound
 from dari.terminal.tmux import formats
-from dari.terminal.tmux.command_line import TmuxCall
+from dari.terminal.tmux.command_line import TmuxCall, read_number
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.requests import parse_size, split_request
 from dari.terminal.tmux.shim import Run, Shim
@@ -13,6 +15,7 @@ from dari.terminal.tmux.targets import ResolvedTarget
 
 SIDES = {"L": "left", "R": "right", "U": "up", "D": "down"}
 _FAR = 10**6
+MAX_ADJUSTMENT = 2**31 - 1
 LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
 
 
@@ -50,9 +53,7 @@ def resize_pane(shim: Shim, call: TmuxCall) -> None:
         pane_id = place.window.active.id if is_zoomed else place.pane.id
         shim.call("crux:pane/zoom", pane_id=pane_id, is_zoomed=not is_zoomed)
         return
-    adjustment = call.words[0] if call.words else "1"
-    if not adjustment.isdigit() or int(adjustment) < 1:
-        raise InvalidInput(f"adjustment {'too small' if adjustment.lstrip('-').isdigit() else 'invalid'}")
+    adjustment = read_number(call.words[0], "adjustment", 1, MAX_ADJUSTMENT) if call.words else 1
     sizes = {}
     variables = shim.state.variables(place)
     for flag, way, whole in (("x", "cols", "width"), ("y", "rows", "height")):
@@ -63,7 +64,7 @@ def resize_pane(shim: Shim, call: TmuxCall) -> None:
         shim.call("crux:pane/fit", pane_id=place.pane.id, **sizes)
     for flag, side in SIDES.items():
         if call.has(flag) and panes > 1:
-            shim.call("crux:pane/push", pane_id=place.pane.id, side=side, cells=int(adjustment))
+            shim.call("crux:pane/push", pane_id=place.pane.id, side=side, cells=adjustment)
 
 
 def select_layout(shim: Shim, call: TmuxCall) -> None:
@@ -189,7 +190,7 @@ def move_window(shim: Shim, call: TmuxCall) -> None:
         session = shim.find(f"{target.partition(':')[0]}:", "session").session
         if session is not place.session:
             raise InvalidInput("move-window: crux tmux moves windows within one session only", "crux tmux --help")
-    if number.isdigit():
+    if re.fullmatch("[0-9]{1,9}", number):
         index = int(number)
     else:
         index = shim.find(target, "window").window.index + (1 if call.has("a") else 0) if number else _FAR

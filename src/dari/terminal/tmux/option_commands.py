@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dari.errors import InvalidInput
-from dari.terminal.tmux.command_line import TmuxCall
+from dari.terminal.tmux.command_line import TmuxCall, read_number
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.shim import Quiet, Run, Shim
 
@@ -87,6 +87,7 @@ _CHOICES = {
     "visual-silence": "off on both",
     "window-size": "largest smallest manual latest",
 }
+MAX_VALUE = 2**31 - 1
 _ON, _OFF = ("on", "yes", "1"), ("off", "no", "0")
 
 
@@ -124,10 +125,7 @@ class Option:
             return value
         if value is None:
             raise InvalidInput("empty value")
-        if self.is_number and not value.isdigit():
-            is_negative = re.fullmatch(r"-\d+", value) is not None
-            raise InvalidInput(f"value is {'too small' if is_negative else 'invalid'}: {value}")
-        return value
+        return str(read_number(value, "value is", 0, MAX_VALUE, f": {value}")) if self.is_number else value
 
 
 def _read(text: str, level: Level) -> dict[str, Option]:
@@ -140,7 +138,7 @@ TABLE = dict(sorted((_read(_SERVER, "server") | _read(_SESSION, "session") | _re
 
 def find_option(text: str) -> tuple[Option, int | None]:
     """The option that a name, or the beginning of one, means; with the index in brackets of one that is a list."""
-    match = re.fullmatch(r"([^\[\]]+)(?:\[(\d+)\])?", text)
+    match = re.fullmatch(r"([^\[\]]+)(?:\[([0-9]{1,9})\])?", text)
     name = match[1] if match is not None else text
     found = [TABLE[name]] if name in TABLE else [option for key, option in TABLE.items() if key.startswith(name)]
     if len(found) > 1:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dari.errors import InvalidInput
 from dari.terminal.engine.keys import Key, parse_key, type_text
 from dari.terminal.layout.cells import Orientation
-from dari.terminal.tmux.command_line import TmuxCall
+from dari.terminal.tmux.command_line import TmuxCall, read_number
 
 MAX_SENT_CHARS = 1 << 20
 
@@ -90,9 +90,7 @@ def _row(text: str | None, missing: int, dash: int, history: int, rows: int) -> 
 def keys_of(call: TmuxCall) -> list[Key | str]:
     """What `send-keys` sends, in order: keys, or text that is sent as it is."""
     repeat = call.get("N")
-    times = int(repeat) if repeat and repeat.isdigit() else 1
-    if times > 10_000:
-        raise InvalidInput(f"repeat count {times} is too large", "use at most 10000")
+    times = 1 if repeat is None else read_number(repeat, "repeat count", 1, 10_000)
     if times * sum(map(len, call.words)) > MAX_SENT_CHARS:
         raise InvalidInput(f"at most {MAX_SENT_CHARS} characters may be sent at once", "send less at a time")
     sent: list[Key | str] = []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dari.errors import Conflict, InvalidInput
+from dari.errors import Conflict
+from dari.terminal.engine.engine import MAX_COLS
 from dari.terminal.tmux import formats
-from dari.terminal.tmux.command_line import TmuxCall
+from dari.terminal.tmux.command_line import TmuxCall, read_number
 from dari.terminal.tmux.requests import parse_environment, split_request
 from dari.terminal.tmux.shim import Run, Shim
 from dari.terminal.tmux.targets import ResolvedTarget
@@ -132,9 +133,7 @@ def _cells(call: TmuxCall, flag: str) -> int | None:
     text = call.get(flag)
     if text is None or text == "-":
         return None
-    if not text.isdigit() or not 1 <= int(text) <= 2000:
-        raise InvalidInput(f"{'width' if flag == 'x' else 'height'} invalid")
-    return int(text)
+    return read_number(text, "width" if flag == "x" else "height", 1, MAX_COLS)
 
 
 def _close(shim: Shim, panes: list[str]) -> None:

@@ -190,7 +190,7 @@ def _window_of(session: TmuxSession, text: str, is_exact: bool = False) -> TmuxW
     windows = sorted(session.windows, key=lambda window: window.index)
     if text.startswith("@"):
         return next((window for window in windows if window.id == text), None)
-    match = None if is_exact else re.fullmatch(r"([+-])(\d*)", text)
+    match = None if is_exact else re.fullmatch("([+-])([0-9]{0,9})", text)
     if match:
         step = int(match[2] or 1)
         at = next(index for index, window in enumerate(windows) if window.id == session.recent[0])
@@ -199,7 +199,7 @@ def _window_of(session: TmuxSession, text: str, is_exact: bool = False) -> TmuxW
         return next((window for window in windows if len(session.recent) > 1 and window.id == session.recent[1]), None)
     if text in ("^", "$") and not is_exact:
         return windows[0 if text == "^" else -1]
-    if text.isdigit():
+    if re.fullmatch("[0-9]{1,9}", text):
         for window in windows:
             if window.index == int(text):
                 return window
@@ -218,11 +218,11 @@ def _pane_of(window: TmuxWindow, text: str) -> TmuxPane | None:
         found = find_adjacent({pane.id: pane.area for pane in panes}, cols, rows, window.active.id, _SIDES[text])
         best = min(found, key=window.recent.index, default=None)
         return next((pane for pane in panes if pane.id == best), None)
-    if match := re.fullmatch(r"([+-])(\d*)", text):
+    if match := re.fullmatch("([+-])([0-9]{0,9})", text):
         step = int(match[2] or 1)
         at = panes.index(window.active)
         return panes[(at + (step if match[1] == "+" else -step)) % len(panes)]
-    if text.isdigit():
+    if re.fullmatch("[0-9]{1,9}", text):
         return panes[int(text)] if int(text) < len(panes) else None
     if not re.fullmatch(r"(top|bottom)(-left|-right)?|left|right", text):
         return None

@@ -36,6 +36,7 @@ PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 _FAR = 10**6
 _ARROWS = ("up", "down", "left", "right")
 _RESIZES = {f"{modifier}-{side}": cells for modifier, cells in (("ctrl", 1), ("alt", 5)) for side in _ARROWS}
+_DIGITS = tuple("0123456789")
 _LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
 
 
@@ -274,7 +275,7 @@ class AttachView:
             self._tell(f"end pane {pane} and what runs in it? (y/n)")
         elif key == "c":
             self._try("crux:pane/open", target=pane, where="tab")
-        elif key in ("n", "p") or key.isdigit():
+        elif key in ("n", "p", *_DIGITS):
             self._show_tab(key)
         elif key in ("(", ")"):
             self._try("crux:attach/window", step=1 if key == ")" else -1)
@@ -307,7 +308,7 @@ class AttachView:
     def _show_tab(self, key: str) -> None:
         tabs = [tab["id"] for tab in self._frame.get("tabs", ())]
         at = tabs.index(self._frame["tab"]) if tabs else 0
-        wanted = int(key) if key.isdigit() else (at + (1 if key == "n" else -1)) % max(1, len(tabs))
+        wanted = int(key) if key in _DIGITS else (at + (1 if key == "n" else -1)) % max(1, len(tabs))
         if wanted < len(tabs):
             self._try("crux:window/show", tab_id=tabs[wanted])
         else:
