@@ -100,7 +100,7 @@ def read_address(text: str) -> tuple[str, int]:
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     try:
         address = ipaddress.ip_address(bare)
-        is_good = bool(colon) and digits.isascii() and digits.isdigit() and 0 <= int(digits[:6]) <= 65535
+        is_good = bool(colon) and digits.isascii() and digits.isdigit() and len(digits) <= 5 and int(digits) <= 65535
         is_good = is_good and (address.version == 4) == (bare == host)
     except ValueError:
         is_good = False

@@ -59,7 +59,10 @@ async def test_the_address_moves_and_the_connection_stays(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "wrong",
-    ["localhost:8888", "127.0.0.1", "127.0.0.1:", ":8888", "127.0.0.1:99999", "::1:80", "[127.0.0.1]:80", "x:y"],
+    [
+        *("localhost:8888", "127.0.0.1", "127.0.0.1:", ":8888", "127.0.0.1:99999", "::1:80", "[127.0.0.1]:80", "x:y"),
+        "127.0.0.1:0000001234567",
+    ],
 )
 def test_an_address_is_an_ip_and_a_port(wrong: str) -> None:
     with pytest.raises(InvalidInput) as caught:
