@@ -118,3 +118,28 @@ async def test_many_files_stay_within_the_budget_of_the_result(tmp_path: Path) -
     assert result["moreFiles"] > 100
     assert len(str(result)) < 8000
     assert result["notes"] == ["300 matches in 300 files"]
+
+
+async def test_installed_packages_are_left_alone_unless_they_are_named(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "a.py": "from b import greet\n\n\ngreet(1)\n",
+        "b.py": "def greet(x):\n    pass\n",
+        "c.js": "function wave(x) {}\nwave(1);\n",
+        ".venv/lib/python3.11/site-packages/p.py": "import z\nimport a\n\n\ndef greet(x):\n    pass\n\n\ngreet(1)\n",
+        "web/node_modules/p/index.js": "function wave(x) {}\nwave(1);\n",
+    }
+    root = write_tree(tmp_path / "root", files)
+    async with code_tools(root) as tools:
+
+        async def changed(**arguments: object) -> list[str]:
+            result = await tools.call("refactor", **arguments)
+            return [edit["path"] for edit in result["edits"]]
+
+        rule = {"op": "rewrite", "pattern": "greet(1)", "rewrite": "greet(2)", "lang": "python"}
+        assert await changed(**rule) == ["a.py"]
+        assert await changed(**rule, includeIgnored=True) == [".venv/lib/python3.11/site-packages/p.py", "a.py"]
+        assert await changed(op="rename", symbol={"name": "greet"}, newName="hello") == ["a.py", "b.py"]
+        assert await changed(op="rename", symbol={"name": "wave"}, newName="hello") == ["c.js"]
+        assert await changed(op="organizeImports", paths=["**/*.py"]) == ["a.py"]
+        named = {"paths": ["web/node_modules/p"], "newName": "hello"}
+        assert await changed(op="rename", symbol={"name": "wave"}, **named) == ["web/node_modules/p/index.js"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -32,8 +32,21 @@ def select_files(
         language = language_of(name)
         return language is not None and bool(engines(language))
 
-    found = workspace.files(paths, wants=wants, include_ignored=include_ignored)
-    others = OTHER_PEOPLES - {part for path in paths for part in path.split("/")}
-    files = [file for file in found if include_ignored or others.isdisjoint(file.names[:-1])]
+    files = list(own_files(workspace, paths, wants=wants, include_ignored=include_ignored))
     literal = {workspace.locate(path) for path in paths}
     return FileSelection(files, frozenset(literal.intersection(files)))
+
+
+def own_files(
+    workspace: Workspace,
+    paths: Sequence[str],
+    *,
+    wants: Callable[[str], bool] = lambda name: True,
+    include_ignored: bool = False,
+) -> Iterator[WorkspacePath]:
+    """What names, folders and globs stand for, without installed packages that nobody named."""
+    named = {part for path in (str(workspace.base), *paths) for part in path.split("/")}
+    others = OTHER_PEOPLES - named
+    for file in workspace.files(paths, wants=wants, include_ignored=include_ignored):
+        if include_ignored or others.isdisjoint(file.names[:-1]):
+            yield file

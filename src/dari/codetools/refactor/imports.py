@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dari.codetools.edits.change import FileChange
 from dari.codetools.engines.locate import find_engine
+from dari.codetools.engines.select import own_files
 from dari.codetools.engines.versions import version_of
 from dari.codetools.refactor.sources import check_parses, language_of, to_source
 from dari.codetools.session import CodeSession
@@ -35,7 +36,9 @@ async def organize_imports(
 
     def choose() -> list[WorkspacePath]:
         return list(
-            workspace.files(paths, wants=lambda name: language_of(name) in languages, include_ignored=include_ignored)
+            own_files(
+                workspace, paths, wants=lambda name: language_of(name) in languages, include_ignored=include_ignored
+            )
         )
 
     chosen = await asyncio.to_thread(choose)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dari.codetools.edits.undo import hash_content
+from dari.codetools.engines.select import own_files
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.sources import (
     SourceFile,
@@ -68,8 +69,11 @@ def _names_folder(to: str, name: str) -> bool:
 
 
 def _candidates(job: Job, workspace: Workspace) -> Iterator[WorkspacePath]:
-    return workspace.files(
-        job.paths or ["."], wants=lambda name: language_of(name) in _FAMILY, include_ignored=job.include_ignored
+    return own_files(
+        workspace,
+        job.paths or ["."],
+        wants=lambda name: language_of(name) in _FAMILY,
+        include_ignored=job.include_ignored,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from dari.codetools.engines.select import own_files
 from dari.codetools.refactor.sources import SourceFile, language_of, read_sources
 from dari.codetools.workspace import Workspace, WorkspacePath
 
@@ -36,7 +37,9 @@ def count_mentions(
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     places: list[str] = []
     count = 0
-    for source in read_sources(workspace.files(["."], wants=wants, include_ignored=include_ignored), workspace, name):
+    for source in read_sources(
+        own_files(workspace, ["."], wants=wants, include_ignored=include_ignored), workspace, name
+    ):
         lines = [line for line, text in _texts(source) if word.search(text)]
         count += len(lines)
         places += [f"{workspace.show(source.path)}:{line}" for line in lines[: _MAX_SHOWN - len(places)]]
@@ -58,7 +61,7 @@ def find_dotted(
     owner = "|".join(re.escape(one) for one in modules)
     dotted = re.compile(rf"(?<![\w.])(?:{owner})[.:]{re.escape(name)}(?!\w)")
     found = []
-    for source in read_sources(workspace.files(["."], wants=wants), workspace, name):
+    for source in read_sources(own_files(workspace, ["."], wants=wants), workspace, name):
         text = texts.get(source.path, source.text)
         lines = text.splitlines() if len(text) <= _MAX_FILE_CHARS else []
         found += [f"{workspace.show(source.path)}:{at}" for at, line in enumerate(lines, 1) if dotted.search(line)]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.codetools.edits.undo import hash_content
+from dari.codetools.engines.select import own_files
 from dari.codetools.refactor.annotations import is_annotated
 from dari.codetools.refactor.exports import module_names, rename_in_all
 from dari.codetools.refactor.import_names import rename_imported, restore_foreign
@@ -240,7 +241,7 @@ def _python_sources(job: Job, workspace: Workspace) -> list[SourceFile]:
     def wants(name: str) -> bool:
         return name.endswith(".py")
 
-    paths = workspace.files(["."], wants=wants, include_ignored=job.include_ignored)
+    paths = own_files(workspace, [".", *job.paths], wants=wants, include_ignored=job.include_ignored)
     found = {one.path: one for one in read_sources(paths, workspace)}
     if job.symbol.path and (path := workspace.locate(job.symbol.path)) not in found and path.absolute.is_file():
         found[path] = next(read_sources([path], workspace))
@@ -252,7 +253,7 @@ def _python_sources(job: Job, workspace: Workspace) -> list[SourceFile]:
 def _in_paths(sources: Sequence[SourceFile], job: Job, workspace: Workspace) -> list[SourceFile]:
     if not job.is_narrowed:
         return list(sources)
-    chosen = set(workspace.files(job.paths, include_ignored=job.include_ignored))
+    chosen = set(own_files(workspace, job.paths, include_ignored=job.include_ignored))
     return [one for one in sources if one.path in chosen]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from dari.codetools.engines.select import own_files
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile, RewriteRule
 from dari.codetools.refactor.sources import (
     STRUCTURAL,
@@ -148,7 +149,7 @@ def _files(job: Job, rules: Sequence[RewriteRule], workspace: Workspace) -> list
         language = language_of(name)
         return language in STRUCTURAL and ("" in langs or any(_speaks(language, lang) for lang in langs))
 
-    paths = list(workspace.files(job.paths or ["."], wants=wants, include_ignored=job.include_ignored))
+    paths = list(own_files(workspace, job.paths or ["."], wants=wants, include_ignored=job.include_ignored))
     if "" in langs and not job.is_narrowed and len({language_of(path.relative) for path in paths}) > 1:
         raise InvalidInput("lang is missing, and there are files of several languages", "name lang, or paths")
     return paths

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from dari.codetools.engines.select import own_files
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.mentions import count_mentions
 from dari.codetools.refactor.python_symbols import locate_word
@@ -134,7 +135,7 @@ def _all_uses(old: str, family: frozenset[str], job: Job, workspace: Workspace) 
     paths: dict[WorkspacePath, None] = {}
     if job.symbol.path:
         paths[workspace.locate(job.symbol.path)] = None
-    for path in workspace.files(job.paths or ["."], wants=wants, include_ignored=job.include_ignored):
+    for path in own_files(workspace, job.paths or ["."], wants=wants, include_ignored=job.include_ignored):
         paths[path] = None
     return [use for source in read_sources(paths, workspace, old) for use in _uses(source, old)]
 
