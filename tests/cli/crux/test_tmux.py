@@ -314,6 +314,23 @@ def test_windows_and_sessions_come_and_go(sides: Sides) -> None:
     sides.same("list-sessions", "-F", "#{session_name}")
 
 
+def test_a_new_window_stands_where_it_was_asked_for(sides: Sides) -> None:
+    names = ("list-windows", "-t", "work", "-F", "#{window_name} #{window_active}")
+    sides.same("new-session", "-d", "-s", "play", "-n", "game", "cat")
+    for place in ("work:", "work:5", "work:1", "work:first", "work:^", "work:nope", "nosuch:", "work:0.0"):
+        sides.both("new-window", "-d", "-t", place, "-n", f"in-{place.replace(':', '-')}", "cat")
+        sides.same(*names)
+    sides.same("new-window", "-d", "-a", "-t", "work:0", "-n", "after", "cat")
+    sides.same("new-window", "-d", "-b", "-t", "work:0", "-n", "before", "cat")
+    sides.same(*names)
+    sides.same("new-window", "-d", "-k", "-t", "work:0", "-n", "in its place", "cat")
+    sides.same("new-window", "-d", "-S", "-t", "work", "-n", "after", "cat")
+    sides.same("new-window", "-S", "-t", "work", "-n", "after", "cat")
+    sides.same(*names)
+    sides.same("new-window", "-d", "-k", "-t", "work:2", "-n", "shown", "cat")
+    assert "shown 1" in sides.same(*names)
+
+
 def test_panes_are_swapped_alike(sides: Sides) -> None:
     for _ in range(2):
         sides.same("split-window", "-h", "-t", "work", "cat")
@@ -342,6 +359,11 @@ def test_panes_are_swapped_alike(sides: Sides) -> None:
         ["select-window", "-t", "work:²"],
         ["move-window", "-s", "work:0", "-t", "work:²"],
         ["new-session", "-d", "-s", "other", "-x", "²"],
+        ["new-window", "-d", "-t", "work:0", "cat"],
+        ["new-window", "-d", "-t", "work:first", "cat"],
+        ["new-window", "-d", "-t", "work:nope", "cat"],
+        ["new-window", "-d", "-t", "nosuch:", "cat"],
+        ["new-window", "-d", "-t", "work:0.0", "cat"],
         ["new-session", "-d", "-s", "work"],
         ["list"],
     ],

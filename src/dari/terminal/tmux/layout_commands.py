@@ -10,7 +10,7 @@ from dari.terminal.tmux.command_line import TmuxCall, read_number
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.requests import parse_size, split_request
 from dari.terminal.tmux.shim import Run, Shim
-from dari.terminal.tmux.spawn_commands import session_name
+from dari.terminal.tmux.spawn_commands import session_name, show_window
 from dari.terminal.tmux.targets import ResolvedTarget
 
 SIDES = {"L": "left", "R": "right", "U": "up", "D": "down"}
@@ -156,7 +156,7 @@ def select_window(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"), "window")
     windows = place.session.windows
     step = 1 if call.has("n") else -1 if call.has("p") else 0
-    _show(shim, windows[(windows.index(place.window) + step) % len(windows)].id)
+    show_window(shim, windows[(windows.index(place.window) + step) % len(windows)].id)
 
 
 def next_window(shim: Shim, call: TmuxCall) -> None:
@@ -172,11 +172,7 @@ def _step(shim: Shim, call: TmuxCall, step: int) -> None:
     if len(session.windows) < 2:
         raise NotFound(f"no {'next' if step == 1 else 'previous'} window")
     at = session.windows.index(session.current)
-    _show(shim, session.windows[(at + step) % len(session.windows)].id)
-
-
-def _show(shim: Shim, window_id: str) -> None:
-    shim.call("crux:window/show", tab_id=f"t{window_id[1:]}")
+    show_window(shim, session.windows[(at + step) % len(session.windows)].id)
 
 
 def move_window(shim: Shim, call: TmuxCall) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dari.errors import Conflict
+from dari.errors import Conflict, InvalidInput
 from dari.terminal.engine.engine import MAX_COLS
 from dari.terminal.tmux import formats
 from dari.terminal.tmux.command_line import TmuxCall, read_number
@@ -35,10 +35,34 @@ def session_name(wanted: str) -> str:
 
 
 def new_window(shim: Shim, call: TmuxCall) -> None:
-    place = shim.find(call.get("t"), "session")
-    target = place.window.active.id
-    pane = _open(shim, call, where="tab", target=target, title=call.get("n") or "", focus=not call.has("d"))
+    if not shim.state.sessions:
+        shim.find(call.get("t"), "session")
+    session, index = shim.state.targets().find_index(call.get("t"))
+    name = call.get("n") or ""
+    if call.has("S") and name and index is None and (same := [each for each in session.windows if each.name == name]):
+        if len(same) > 1:
+            raise InvalidInput(f"multiple windows named {name}", "name one by its number")
+        if not call.has("d"):
+            show_window(shim, same[0].id)
+        return
+    there = next((each for each in session.windows if each.index == index), None)
+    is_beside = call.has("a") or call.has("b")
+    if is_beside:
+        beside = there or session.current
+        index, there = beside.index + (0 if call.has("b") else 1), None
+    if there is not None and not call.has("k"):
+        raise Conflict(f"create window failed: index {there.index} in use", "name another number, or add -k")
+    is_shown = not call.has("d") or there is session.current
+    pane = _open(shim, call, where="tab", target=session.current.active.id, title=name, focus=is_shown)
+    if index is not None:
+        shim.call("crux:window/move-tab", tab_id=pane["tab_id"], index=index)
+    if there is not None:
+        _close(shim, [each.id for each in there.panes])
     _print_new(shim, call, pane, formats.NEW_WINDOW)
+
+
+def show_window(shim: Shim, window_id: str) -> None:
+    shim.call("crux:window/show", tab_id=f"t{window_id[1:]}")
 
 
 def split_window(shim: Shim, call: TmuxCall) -> None:

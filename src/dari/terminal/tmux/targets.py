@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, TypeVar
 
-from dari.errors import NotFound
+from dari.errors import InvalidInput, NotFound
 from dari.terminal.layout.cells import Area, Side, find_adjacent
 
 Kind = Literal["session", "window", "pane"]
@@ -104,6 +104,31 @@ class Targets:
                 raise _missing("pane", pane)
             return place
         return self._here
+
+    def find_index(self, text: str | None) -> tuple[TmuxSession, int | None]:
+        """The session and the number that a new window gets, which no window needs to have; None: the next one."""
+        session_text, window, pane, is_split = _parts(text, "window") if text else ("", "", "", True)
+        if pane:
+            raise InvalidInput("can't specify pane here", "name a session, or a session and a number: work:3")
+        session: TmuxSession | None = self._here.session
+        if session_text:
+            name, is_exact = _exact(session_text)
+            session = self._session(name, is_exact)
+        if session is None:
+            raise _missing("session", session_text)
+        if not window:
+            return session, None
+        if step := re.fullmatch("([+-])([0-9]{0,9})", window):
+            index = session.current.index + int(step[1] + (step[2] or "1"))
+            if index < 0:
+                raise _missing("window", window)
+            return session, index
+        if re.fullmatch("[0-9]{1,9}", window):
+            return session, int(window)
+        found = self.find(text, "window")
+        named = None if is_split or window.startswith("@") else _window_of(session, *_exact(window))
+        is_session = not is_split and not window.startswith("@") and named is None
+        return found.session, None if is_session else found.window.index
 
     def _in_session(self, session: TmuxSession, window: str, is_window: bool, pane: str) -> ResolvedTarget:
         found: TmuxWindow | None = session.current
