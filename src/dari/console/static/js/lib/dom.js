@@ -104,7 +104,6 @@ const ICONS = {
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10.5 11v5M13.5 11v5",
   refresh: "M19 8a8 8 0 1 0 1 6M20 4v4h-4",
   download: "M12 4v11M8 11l4 4 4-4M5 20h14",
-  upload: "M12 16V5M8 9l4-4 4 4M5 20h14",
   link: "M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1",
   filter: "M4 6h16l-6 7v5l-4 2v-7z",
   up: "M6 15l6-6 6 6",

@@ -31,7 +31,6 @@ export class ToolError extends Error {
 
 class Live {
   state = "connecting";
-  info = null;
   #socket = null;
   #id = 0;
   #waiting = new Map();
@@ -75,7 +74,7 @@ class Live {
 
   async #greet(socket) {
     try {
-      this.info = await this.#send("initialize", {
+      await this.#send("initialize", {
         protocolVersion: "2025-11-25",
         capabilities: { elicitation: { form: {}, url: {} }, sampling: {} },
         clientInfo: { name: "console", version: "1" },
@@ -149,17 +148,21 @@ class Live {
       this.#progress.set(id, onProgress);
       params = { ...params, _meta: { ...params?._meta, progressToken: id } };
     }
-    return new Promise((resolve, reject) => {
+    let cancel;
+    const reply = new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       this.#waiting.set(id, { resolve, reject });
-      signal?.addEventListener("abort", () => {
+      cancel = () => {
         if (!this.#waiting.delete(id)) return;
         this.#progress.delete(id);
         this.#post({ method: "notifications/cancelled", params: { requestId: id, reason: "cancelled by the person" } });
         reject(signal.reason);
-      });
+      };
+      signal?.addEventListener("abort", cancel);
       this.#post({ id, method, params });
     });
+    // A page asks for a day with one signal: what stayed there would hold every answer.
+    return reply.finally(() => signal?.removeEventListener("abort", cancel));
   }
 
   /** Any MCP request; waits for the connection. */

@@ -195,7 +195,6 @@ function showAsk(panel, signal) {
   async function ask(query) {
     abort?.abort();
     const mine = (abort = new AbortController());
-    signal.addEventListener("abort", () => mine.abort());
     const note = h("p", { class: "muted" }, t("kb.asking"));
     replace(answer, note);
     answer.dataset.state = "busy";
@@ -212,6 +211,7 @@ function showAsk(panel, signal) {
     if (abort === mine) [run.disabled, halt.hidden] = [false, true];
   }
   halt.addEventListener("click", () => abort?.abort());
+  signal.addEventListener("abort", () => abort?.abort());
   question.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();

@@ -214,6 +214,7 @@ export function mount(root, { route, signal }) {
       missing, body);
     let tab = "";
     let panelAbort = null;
+    abort.signal.addEventListener("abort", () => panelAbort?.abort());
 
     function refresh() {
       const card = cards.get(name);
@@ -248,7 +249,6 @@ export function mount(root, { route, signal }) {
       tab = next;
       panelAbort?.abort();
       panelAbort = new AbortController();
-      abort.signal.addEventListener("abort", () => panelAbort.abort(), { once: true });
       panel.refresh = null;
       clear(panel);
       const given = { name, panel, signal: panelAbort.signal, card: () => cards.get(name) };

@@ -213,7 +213,7 @@ function mountTools(body, signal) {
     current?.abort.abort();
     const abort = new AbortController();
     current = { name, abort, runner: null, written: null };
-    signal.addEventListener("abort", () => abort.abort());
+    signal.addEventListener("abort", () => abort.abort(), { signal: abort.signal });
     markRow(name);
     body.dataset.tool = name;
     if (!name) return replace(detail, emptyState({ icon: "tools", title: t("tools.pick"), body: t("tools.pickBody") }), historyView(null));

@@ -37,6 +37,7 @@ export function mount(root, { route, signal }) {
     h("p", { class: "muted" }, t("compose.about")), editing, result, history));
   const section = root.firstChild;
   keys.add({ key: "Ctrl+Enter", label: t("compose.send"), always: true, run: () => editing.querySelector("form")?.requestSubmit() }, signal);
+  signal.addEventListener("abort", () => sending?.abort());
   update(route);
   drawHistory();
   return { update };
@@ -92,7 +93,6 @@ export function mount(root, { route, signal }) {
     event.preventDefault();
     sending?.abort();
     const mine = (sending = new AbortController());
-    signal.addEventListener("abort", () => mine.abort());
     try {
       const [tool, args] = call();
       section.dataset.state = "sending";

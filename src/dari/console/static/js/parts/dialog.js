@@ -5,7 +5,7 @@ import { t } from "../lib/i18n.js";
 
 let dialogs = 0;
 
-/** Show one; actions: [{label, kind, run, keepsOpen}]. Resolves with what `run` returned, or undefined when closed. */
+/** Show one; actions: [{label, kind, run, isDefault}]. Resolves with what `run` returned, or undefined when closed. */
 export function dialog({ title, body, actions = [], wide = false, onClose }) {
   const id = `dialog-${++dialogs}`;
   return new Promise((resolve) => {
@@ -17,8 +17,7 @@ export function dialog({ title, body, actions = [], wide = false, onClose }) {
     };
     const buttons = actions.map((one) =>
       h("button", { class: ["btn", one.kind], type: "button", autofocus: one.isDefault, on: { click: async () => {
-        const value = one.run ? await one.run(close) : undefined;
-        if (!one.keepsOpen) close(value);
+        close(await one.run?.());
       } } }, one.label));
     el.append(
       h("header", { class: "row" }, h("h2", { id, class: "grow" }, title),

@@ -22,6 +22,7 @@ export function flowDetail({ signal, onClose, onFilter }) {
   let isRevealed = false;
   let shown = new AbortController();
   let timer = 0;
+  signal.addEventListener("abort", () => shown.abort());
   onLanguage(() => element.dataset.state === "ready" && draw(), signal); // its times are written in a language
 
   async function show(wanted, wantedTab) {
@@ -106,7 +107,6 @@ export function flowDetail({ signal, onClose, onFilter }) {
     if (!flow || !element.panel) return;
     shown.abort();
     shown = new AbortController();
-    signal.addEventListener("abort", () => shown.abort(), { once: true });
     element.bar.select(name);
     element.panel.dataset.tab = name;
     element.panel.setAttribute("aria-label", String(t(`traffic.tab.${name}`)));
