@@ -47,3 +47,20 @@ test("a call that is given up is cancelled at the server, and one that is over i
   const told = sockets.at(-1).sent.filter((one) => one.method === "notifications/cancelled");
   assert.deepEqual(told.map((one) => one.params.requestId), sockets.at(-1).sent.filter((one) => one.method === "slow").map((one) => one.id));
 });
+
+test("an answer of a person goes to the connection that asked, and to no other", async () => {
+  const given = [];
+  live.onRequest("elicitation/create", (params) => new Promise((resolve) => given.push([params.message, resolve])));
+  const ask = (message) => sockets.at(-1).say({ id: "s1", method: "elicitation/create", params: { message } });
+  const answered = () => sockets.map((one) => one.sent.filter((message) => message.id === "s1").map((message) => message.result));
+  ask("the first server's question");
+  sockets.at(-1).onclose();
+  live.retry();
+  await live.call("a");
+  ask("another server's question");
+  given[0][1]({ action: "accept", content: { secret: "for the first" } });
+  await live.call("a");
+  given[1][1]({ action: "decline" });
+  await live.call("a");
+  assert.deepEqual(answered(), [[], [{ action: "decline" }]]);
+});

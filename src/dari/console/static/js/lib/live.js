@@ -254,13 +254,17 @@ class Live {
 
   async #answer({ id, method, params }) {
     const handler = this.#handlers.get(method);
+    const socket = this.#socket;
+    let answer;
     try {
-      if (method === "ping") this.#post({ id, result: {} });
-      else if (!handler) this.#post({ id, error: { code: -32601, message: `the page does not answer ${method}` } });
-      else this.#post({ id, result: await handler(params) });
+      if (method === "ping") answer = { result: {} };
+      else if (!handler) answer = { error: { code: -32601, message: `the page does not answer ${method}` } };
+      else answer = { result: await handler(params) };
     } catch (error) {
-      this.#post({ id, error: { code: -32000, message: String(error?.message || error) } });
+      answer = { error: { code: -32000, message: String(error?.message || error) } };
     }
+    // Another connection counts its questions anew: there, this would answer another one.
+    if (socket === this.#socket) this.#post({ id, ...answer });
   }
 }
 
