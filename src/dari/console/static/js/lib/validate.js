@@ -6,6 +6,8 @@ import { has, isObject, lookUp, typeName } from "./json-value.js";
 
 const MAX_DEPTH = 120;
 const MAX_PATTERN_CHARS = 300;
+const MAX_WAYS = 3e7;
+const MAX_CHOICES = 4096;
 
 /** What is wrong, at most `limit` findings. After `budget` steps the last one is `unfinished`. */
 export function check(schema, value, { root = schema, limit = 100, budget = 300000 } = {}) {
@@ -96,13 +98,18 @@ function checkString(s, value, report) {
   if (format && value.length < 10000 && !format.test(value)) report("format", { rule: s.format, got: brief(value) });
 }
 
-/** A pattern that cannot hang the page; null for others, which only the server checks.
- *  Repeated groups with repeats or choices inside, and many unbounded repeats, can take exponential or cubic time and more. */
+/** A pattern that cannot hang the page; null for others, which only the server checks. What a text can be read as counts:
+ *  each repeat has as many ways as characters (the begin without `^` too), each choice and each `?` multiplies them. */
 export function safePattern(source) {
   if (typeof source !== "string" || source.length > MAX_PATTERN_CHARS) return null;
-  const plain = source.replace(/\\./g, "x").replace(/\[[^\]]*\]/g, "x");
-  if (/\)\s*([*+]|\{\d*,)/.test(plain) && /[*+{|][^()]*\)|\([^)]*\(/.test(plain)) return null;
-  if ((plain.match(/[*+]|\{\d*,\d*\}/g) ?? []).length > 3 || /\\\d/.test(source)) return null;
+  const plain = source
+    .replace(/\\./g, "x")
+    .replace(/\[[^\]]*\]/g, "x")
+    .replace(/\(\?(<?[=!]|:|<\w+>)/g, "(");
+  if (/\)[*+{]/.test(plain) && /[*+{?|][^()]*\)|\([^)]*\(/.test(plain)) return null;
+  const repeats = (plain.match(/[*+]|\{\d*,\d*\}/g) ?? []).length + (plain[0] !== "^");
+  const choices = plain.split(/[()]/).reduce((ways, part) => ways * part.split("|").length, 2 ** (plain.split("?").length - 1));
+  if (choices > MAX_CHOICES || choices * MAX_PATTERN_CHARS ** repeats > MAX_WAYS || /\\\d/.test(source)) return null;
   try {
     return new RegExp(source, "u");
   } catch {
