@@ -3,6 +3,8 @@
 We never say "go on": the child could change the address meanwhile. We copy the address, look at the copy, take
 a duplicate of the child's socket and do the call ourselves, with the copy. When we are gone, every question is
 answered with ENOSYS by the kernel.
+
+A call is never done in the event loop: whether a socket blocks is the child's to change, also while we connect it.
 """
 
 from __future__ import annotations
@@ -16,11 +18,14 @@ import os
 import select
 import socket
 import struct
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 PIDFD_GETFD = 438
-MAX_BROKER_THREADS = 2
+MAX_CONNECTING = 2
+"""Threads for sockets that block: a full backlog holds each of them until its connection times out."""
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 # struct seccomp_notif: __u64 id; __u32 pid, flags; then struct seccomp_data.
 _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
@@ -62,6 +67,23 @@ def is_loopback_address(address: bytes, *, is_connect: bool) -> bool:
     return ip.is_loopback or (is_connect and ip.is_unspecified)
 
 
+def listen_on_loopback(listening: socket.socket, backlog: int) -> int:
+    """0 or an errno. A connection that the child ends between the look and `listen` takes the address along, and the
+    kernel then listens on all: so we look again."""
+    if not _has_loopback_name(listening):
+        return errno.EACCES
+    listening.listen(backlog)
+    if _has_loopback_name(listening):
+        return 0
+    listening.shutdown(socket.SHUT_RDWR)
+    return errno.EACCES
+
+
+def _has_loopback_name(bound: socket.socket) -> bool:
+    is_internet = bound.family in (socket.AF_INET, socket.AF_INET6)
+    return is_internet and ipaddress.ip_address(bound.getsockname()[0]).is_loopback
+
+
 class LoopbackBroker:
     """Lives in the event loop as long as a process with the filter does."""
 
@@ -69,7 +91,11 @@ class LoopbackBroker:
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._library = ctypes.CDLL(None, use_errno=True)
-        self._threads: ThreadPoolExecutor | None = None
+        self._prompt = ThreadPoolExecutor(1, "loopback-broker")
+        self._connecting = ThreadPoolExecutor(MAX_CONNECTING, "loopback-connect")
+        self._lock = threading.Lock()
+        self._taken: set[int] = set()
+        """Sockets of the child that a thread works with."""
         self._loop.add_reader(listener, self._hear)
 
     @classmethod
@@ -80,12 +106,18 @@ class LoopbackBroker:
         return cls(descriptors[0])
 
     def close(self) -> None:
-        if self._listener >= 0:
+        with self._lock:
+            if self._listener < 0:
+                return
             self._loop.remove_reader(self._listener)
             os.close(self._listener)
             self._listener = -1
-            if self._threads is not None:
-                self._threads.shutdown(wait=False, cancel_futures=True)
+            # A thread that still connects would keep our own process from ending: the wait can last two minutes.
+            for mine in self._taken:
+                with socket.socket(fileno=os.dup(mine)) as connecting, suppress(OSError):
+                    connecting.shutdown(socket.SHUT_RDWR)
+        for threads in (self._prompt, self._connecting):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _hear(self) -> None:
         poll = select.poll()
@@ -99,37 +131,44 @@ class LoopbackBroker:
         except OSError:
             return  # the asker was killed meanwhile
         question = SyscallNotification.parse(bytes(data))
+        # A question that waits for a thread holds no descriptor: a child may ask with a thousand threads.
+        threads = self._connecting if self._may_block(question) else self._prompt
+        threads.submit(self._settle, question)
+
+    def _may_block(self, question: SyscallNotification) -> bool:
+        if question.call not in _CONNECT:
+            return False
         try:
             mine = self._take_socket(question)
         except OSError:
-            self._answer(question, errno.EACCES)
-            return
-        if os.get_blocking(mine):
-            # A full backlog holds a blocking connect; it must hold neither us nor the threads of others.
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(MAX_BROKER_THREADS, "loopback-gate")
-            self._threads.submit(self._settle, question, mine)
-        else:
-            self._settle(question, mine)
-
-    def _settle(self, question: SyscallNotification, mine: int) -> None:
+            return False
         try:
-            result = self._perform(question, mine)
+            return os.get_blocking(mine)
+        finally:
+            os.close(mine)
+
+    def _settle(self, question: SyscallNotification) -> None:
+        result = errno.EACCES
+        try:
+            mine = self._take_socket(question)
+            with self._lock:
+                self._taken.add(mine)
+            try:
+                result = self._perform(question, mine)
+            finally:
+                with self._lock:
+                    self._taken.discard(mine)
+                os.close(mine)
         except OSError as error:
             result = error.errno or errno.EACCES
         finally:
-            os.close(mine)
-        self._answer(question, result)
+            self._answer(question, result)
 
     def _perform(self, question: SyscallNotification, mine: int) -> int:
         """0 or an errno."""
         if question.call in _LISTEN:
             with socket.socket(fileno=os.dup(mine)) as listening:
-                host = listening.getsockname()[0]
-                if not ipaddress.ip_address(host).is_loopback:
-                    return errno.EACCES
-                listening.listen(min(question.address, 4096))
-                return 0
+                return listen_on_loopback(listening, min(question.address, 4096))
         is_connect = question.call in _CONNECT
         address = self._read_address(question)
         if not is_loopback_address(address, is_connect=is_connect):
@@ -159,10 +198,9 @@ class LoopbackBroker:
             os.close(memory)
 
     def _answer(self, question: SyscallNotification, error: int) -> None:
-        try:
-            fcntl.ioctl(self._listener, _SEND, _RESPONSE.pack(question.id, 0, -error, 0))
-        except OSError:
-            pass  # it waits no more
+        with self._lock, suppress(OSError):  # it may wait no more
+            if self._listener >= 0:
+                fcntl.ioctl(self._listener, _SEND, _RESPONSE.pack(question.id, 0, -error, 0))
 
 
 def _process_of(thread: int) -> int:
