@@ -180,6 +180,28 @@ async def test_the_code_loads_and_runs_afterwards(tmp_path: Path, case: str) -> 
     assert read_tree(root) == before
 
 
+@pytest.mark.parametrize("first", ["pkg.base", "pkg.tools", "pkg"])
+async def test_code_moves_into_a_module_that_its_old_one_loads(tmp_path: Path, first: str) -> None:
+    old = "from .base import LIMIT\n\nLOW = 1\n\n\ndef find():\n    return LIMIT + LOW\n\n\nHIGH = LIMIT + 2\n"
+    root = write_tree(tmp_path / "root", {**PACKAGE, "src/pkg/tools.py": old})
+    await moved(root, "pkg.tools.find", "src/pkg/base.py")
+    run(root, f"import {first}, pkg.base, pkg.tools; assert pkg.base.find() == 4 and pkg.tools.HIGH == 5")
+
+
+async def test_an_import_that_only_the_moved_code_used_makes_no_circle(tmp_path: Path) -> None:
+    old = "from .base import LIMIT\n\nLOW = 1\n\n\ndef find(low=LOW):\n    return LIMIT + low\n"
+    root = write_tree(tmp_path / "root", {**PACKAGE, "src/pkg/tools.py": old})
+    await moved(root, "pkg.tools.find", "src/pkg/base.py")
+    run(root, "import pkg.base; assert pkg.base.find() == 4")
+
+
+async def test_a_variable_that_only_the_moved_code_changes_is_no_obstacle(tmp_path: Path) -> None:
+    old = "_seen = None\n\n\ndef find():\n    global _seen\n    _seen = _seen or 5\n    return _seen\n"
+    root = write_tree(tmp_path / "root", {**PACKAGE, "src/pkg/tools.py": old})
+    await moved(root, "pkg.tools.find", "src/pkg/new.py")
+    run(root, "import pkg.new; assert pkg.new.find() == pkg.new.find() == 5")
+
+
 async def test_a_module_that_has_the_imports_gets_no_second_ones_and_loses_its_import_of_the_symbol(
     tmp_path: Path,
 ) -> None:
@@ -225,8 +247,38 @@ async def test_what_no_edit_can_follow_is_named(tmp_path: Path) -> None:
             "src/pkg/new.py",
             Conflict,
         ),
+        (
+            {"src/pkg/tools.py": "from .base import LIMIT\n\nLOW = LIMIT\n\n\ndef find(low=LOW): ...\n"},
+            "pkg.tools.find",
+            "src/pkg/base.py",
+            Conflict,
+        ),
+        (
+            {
+                "src/pkg/third.py": "from .base import LIMIT\n",
+                "src/pkg/tools.py": "from . import third\n\n\ndef find():\n    return third.LIMIT\n",
+            },
+            "pkg.tools.find",
+            "src/pkg/base.py",
+            Conflict,
+        ),
+        (
+            {"src/pkg/tools.py": "n = 0\n\n\ndef find():\n    global n\n    n += 1\n\n\ndef get():\n    return n\n"},
+            "pkg.tools.find",
+            "src/pkg/new.py",
+            Conflict,
+        ),
+        (
+            {"src/pkg/tools.py": "n = 0\n\n\ndef find():\n    return n\n\n\ndef put():\n    global n\n    n = 1\n"},
+            "pkg.tools.find",
+            "src/pkg/new.py",
+            Conflict,
+        ),
     ],
-    ids=["method", "folder", "same", "taken", "other name", "broken", "branch", "global", "circle"],
+    ids=[
+        *("method", "folder", "same", "taken", "other name", "broken", "branch", "global", "circle"),
+        *("circle by what it needs", "circle by an import", "counted by it", "counted by others"),
+    ],
 )
 async def test_what_cannot_be_moved_is_refused_and_nothing_is_written(
     tmp_path: Path, files: dict[str, str], symbol: str, to: str, kind: type[DariError]

@@ -99,13 +99,14 @@ class _Move:
 
     def _left_uses(self, nodes: Sequence[_Definition]) -> list[Use]:
         """Uses of the name in the old module, besides those in what moves."""
-        spans = [(_first_line(one), one.end_lineno or 0) for one in nodes]
         return [
             use
             for use in global_uses(self._old.tree)
-            if use.name == self._name
-            and not any(first <= getattr(use.node, "lineno", 0) <= last for first, last in spans)
+            if use.name == self._name and not self._is_moving(use.node, nodes)
         ]
+
+    def _is_moving(self, node: ast.AST, nodes: Sequence[_Definition]) -> bool:
+        return any(_first_line(one) <= getattr(node, "lineno", 0) <= (one.end_lineno or 0) for one in nodes)
 
     def plan(self) -> Plan:
         pieces = list(self._take_out())
@@ -114,8 +115,12 @@ class _Move:
         edges = {path: self._map.edges(one.source, one.tree) for path, one in self._modules.items()}
         known = {path: set(found) for path, found in edges.items()}
         edges.setdefault(self._target, set()).update(needs.modules())
+        self._check_globals(needs)
         code = self._keep_old_module(code, needs, edges)
         self._exports()
+        self._drop_unused(needs)
+        edges[self._old.source.path] = self._map.edges(self._old.source, ast.parse(self._old.result()))
+        code = self._avoid_circles(code, needs, edges, known)
         for path, module in self._modules.items():
             if path in (self._old.source.path, self._target):
                 continue
@@ -126,7 +131,6 @@ class _Move:
                 edges[path].add(self._target)
                 self._check_cycle(path, edges, known)
         new = self._new_text(code, needs)
-        self._drop_unused(needs)
         return self._to_plan(new)
 
     def _take_out(self) -> Iterator[tuple[str, _Definition]]:
@@ -201,6 +205,57 @@ class _Move:
             f"{self._show(old)} and {self._to} would import each other while they load: {self._shown_chain(chain)}",
             f"move {', '.join(sorted(direct)) or 'what it uses'} first, or choose another module",
         )
+
+    def _check_globals(self, needs: Needs) -> None:
+        """A variable that a function changes would have a value in each of the two modules."""
+        moving: dict[str, int] = {}
+        staying: dict[str, int] = {}
+        for node in ast.walk(self._old.tree):
+            if isinstance(node, ast.Global):
+                (moving if self._is_moving(node, self._nodes) else staying).update(
+                    dict.fromkeys(node.names, node.lineno)
+                )
+        needed = {one.name for one in needs.of_old()} | set(moving)
+        uses = [use for use in global_uses(self._old.tree) if not self._is_moving(use.node, self._nodes)]
+        read = {use.name for use in uses if not use.is_store}
+        shared = {name: line for name, line in staying.items() if name in needed}
+        shared |= {name: line for name, line in moving.items() if name in read}
+        for name, line in shared.items():
+            raise Conflict(
+                f"line {line} of {self._show(self._old)} changes the global {name!r}, which code that stays and "
+                f"{self._name!r} share",
+                "move it by hand, or let functions of one module get and set it",
+            )
+
+    def _avoid_circles(
+        self,
+        code: str,
+        needs: Needs,
+        edges: dict[WorkspacePath, set[WorkspacePath]],
+        known: dict[WorkspacePath, set[WorkspacePath]],
+    ) -> str:
+        """What the code needs may load the module that it goes to: then functions import it, or this is refused."""
+        old, target = self._old.source.path, self._target
+        # A package is loaded before the modules in it, whoever imports it.
+        packages = {
+            one for one in edges if one.names[-1] == "__init__.py" and one.absolute.parent in target.absolute.parents
+        }
+        loads = {path: found - packages for path, found in edges.items()}
+        before = {path: found - packages for path, found in known.items()}
+        for module in sorted(edges[target] & needs.modules() - packages):
+            chain = find_chain([module], target, loads)
+            if not chain or find_chain([target], module, before):
+                continue
+            names = {one.name for one in needs.of_old()}
+            if module == old and needs.are_later(names):
+                edges[target].discard(old)
+                code = needs.import_inside(code, names)
+                continue
+            raise Conflict(
+                f"{self._to} would import {self._workspace.show(module)}, which loads it: {self._shown_chain(chain)}",
+                f"move {', '.join(sorted(names)) if module == old else 'what it uses'} first, or choose another module",
+            )
+        return code
 
     def _is_before(self, name: str) -> bool:
         first = self._nodes[0].lineno

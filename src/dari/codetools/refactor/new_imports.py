@@ -41,6 +41,8 @@ class Needs:
         self._bound = _bindings(old.tree)
         self._known = _bindings(into.tree) if into is not None else {}
         self.items: dict[str, Needed] = {}
+        self._in_target: list[Needed] = []
+        """What the new module has already."""
         self.typing_test = ""
         self.is_relative = self._uses_relative_imports()
 
@@ -63,6 +65,7 @@ class Needs:
                 shown = self._workspace.show(self.target)
                 raise Conflict(f"{shown} has another {name!r} than the moved code uses", "rename one of them first")
             if self._known[name][0] != "typing" or origin == "typing":
+                self._in_target.append(Needed(name, origin, frozenset(when), statement, alias))
                 return True
         if origin == "branch" and not _is_pure(statement):
             origin = "old"
@@ -96,8 +99,9 @@ class Needs:
         return [one for one in self.items.values() if one.origin == "old"]
 
     def imported(self) -> list[tuple[str, ast.Import | ast.ImportFrom, ast.alias]]:
+        """Imports of the old module that the code uses, whether the new one needs or has them."""
         found = []
-        for one in self.items.values():
+        for one in (*self.items.values(), *self._in_target):
             node = _import_of(one.statement, one.alias) if one.origin in ("import", "typing") else None
             if node is not None and one.alias is not None:
                 found.append((one.name, node, one.alias))
