@@ -43,6 +43,19 @@ def test_lines_come_out_the_same_wherever_the_stream_is_cut(lines: list[tuple[by
 
 
 @settings(deadline=None)
+@given(st.lists(st.tuples(texts, endings), max_size=6), cuts)
+def test_what_is_called_whole_lines_needs_nothing_before_it_and_leaves_nothing(
+    lines: list[tuple[bytes, bytes]], cuts: list[int]
+) -> None:
+    framing = Framing()
+    for piece in pieces(b"".join(text + ending for text, ending in lines), cuts):
+        is_whole, messages = framing.is_whole(piece), framing.feed(piece)
+        if is_whole:
+            assert messages == [line for line in piece.split(b"\n") if line.strip()]
+            assert not framing.rest()
+
+
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -28,6 +28,10 @@ class Framing:
             return self._feed_lsp(data)
         return self._feed_lines(data)
 
+    def is_whole(self, data: bytes) -> bool:
+        """Whether these are whole lines, and nothing before them waits for its end."""
+        return data[-1:] == b"\n" and self._decided and not (self.is_lsp or self._buffer or self._skipping)
+
     def rest(self) -> bytes:
         """Bytes that do not make a whole message yet."""
         return bytes(self._buffer)

@@ -71,6 +71,8 @@ class Pipe:
         self._introductions = hub.introductions
         self._from_client = Framing()
         self._wake, self._waker = os.pipe()
+        self._writable = poll()
+        self._writable.register(sink, POLLOUT)
         # The connection
         self._sock: socket | None = None
         self._from_hub = Framing(MAX_HUB_BYTES)
@@ -145,8 +147,9 @@ class Pipe:
                 self._read_hub()
             if self._look_at_s is not None and monotonic() >= self._look_at_s:
                 self._look()
-            self._write_hub()
-            if not self._write_client():
+            if self._up.size or not self._has_input:
+                self._write_hub()
+            if self._down.size and not self._write_client():
                 return
 
     def _watch(self, reads_client: bool, connection: int, wanted: int) -> poll:
@@ -175,15 +178,30 @@ class Pipe:
             return
         except OSError:
             data = b""
+        is_sent = self._pass_up(data)
         if data:
             messages = self._from_client.feed(data)
         else:
             # The last line of `printf … | dari mcp` has no end of its own.
             messages = [] if self._from_client.is_lsp else self._from_client.feed(b"\n")
         for message in messages:
-            self._hear_client(message)
+            self._hear_client(message, is_sent=is_sent)
         if not data:
             self._end_input()
+
+    def _pass_up(self, data: bytes) -> bool:
+        """Whole lines for the only hub so far go to it as they came, and are looked at while it works."""
+        if self._connections != 1 or self._sock is None or self._up.size or not self._from_client.is_whole(data):
+            return False
+        try:
+            sent = self._sock.send(data)
+        except BlockingIOError:
+            return False
+        except OSError:  # its last words are still to be read
+            return True
+        if sent < len(data):
+            self._up.add(data[sent:])
+        return True
 
     def _end_input(self) -> None:
         if not self._has_input:
@@ -202,10 +220,11 @@ class Pipe:
         if not data:
             self._lose_hub()
             return
-        messages = [message for message in self._from_hub.feed(data) if message is not None]
         # As long as there was no other hub, the client gets every message; we read it while the client works.
         is_first_hub = self._connections == 1 and not self._unheard
-        if is_first_hub:
+        is_told = is_first_hub and self._pass_down(data)
+        messages = [message for message in self._from_hub.feed(data) if message is not None]
+        if is_first_hub and not is_told:
             for message in messages:
                 if not message.startswith(_CLOSING):
                     self._tell(message)
@@ -213,8 +232,21 @@ class Pipe:
         for message in messages:
             self._hear_hub(HubMessage(message), is_told=is_first_hub)
 
+    def _pass_down(self, data: bytes) -> bool:
+        """Lines of the hub as they came, where the client takes lines and has none to take first."""
+        is_plain = not self._from_client.is_lsp and self._from_hub.is_whole(data) and _CLOSING not in data
+        if not is_plain or self._down.size or len(data) > WRITE_BYTES or not self._writable.poll(0):
+            return False
+        try:
+            sent = os.write(self._sink, data)
+        except OSError:  # whoever writes the next piece finds out
+            return False
+        if sent < len(data):
+            self._down.add(data[sent:])
+        return True
+
     def _write_hub(self) -> None:
-        if self._sock is None or (self._has_input and not self._up.size):
+        if self._sock is None:
             return
         try:
             while self._up.size:
@@ -229,12 +261,8 @@ class Pipe:
 
     def _write_client(self) -> bool:
         """Whether anybody still reads."""
-        if not self._down.size:
-            return True
-        writable = poll()
-        writable.register(self._sink, POLLOUT)
         try:
-            while self._down.size and writable.poll(0):
+            while self._down.size and self._writable.poll(0):
                 self._down.skip(os.write(self._sink, self._down.head(WRITE_BYTES)))
         except BlockingIOError:
             pass
@@ -244,15 +272,15 @@ class Pipe:
 
     # What the client says
 
-    def _hear_client(self, data: bytes | None) -> None:
+    def _hear_client(self, data: bytes | None, *, is_sent: bool = False) -> None:
         if data is None:
             self._tell(
                 b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":'
                 b'"Invalid request: the message is too long"}}'
             )
             return
-        is_first_hub = self._connections == 1 and self._sock is not None
-        if is_first_hub:
+        is_first_hub = is_sent or (self._connections == 1 and self._sock is not None)
+        if is_first_hub and not is_sent:
             # It has asked whatever the client answers, so it gets every message; we read it while the hub works.
             self._send(data)
             self._write_hub()
