@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dari.daemon.errors import NotAPerson, ScopeRequired
 from dari.daemon.person import find_agent
+
+T = TypeVar("T")
 
 
 class CallerIdentity(Struct, frozen=True):
@@ -26,6 +29,21 @@ class CallerIdentity(Struct, frozen=True):
     to, in a browser that no agent started."""
     acts_for: str = ""
     """The client whose call it passes on, as it says: `mcp@claude-code:Claude Code`."""
+
+
+class Assigned(Generic[T]):
+    """`with` it: the variable has this value inside."""
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: ContextVar[T], value: T) -> None:
+        self._variable, self._value = variable, value
+
+    def __enter__(self) -> None:
+        self._token = self._variable.set(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        self._variable.reset(self._token)
 
 
 _CALLER: ContextVar[CallerIdentity | None] = ContextVar("dari_caller", default=None)
@@ -58,14 +76,9 @@ def serve_own_process(scopes: Iterable[str]) -> AbstractContextManager[None]:
 _CLIENT: ContextVar[str] = ContextVar("dari_client_of_call", default="")
 
 
-@contextmanager
-def pass_on_call_of(client: str) -> Iterator[None]:
+def pass_on_call_of(client: str) -> Assigned[str]:
     """Calls to daemons inside are made for this client; a daemon names it to the person who has to agree."""
-    token = _CLIENT.set(client)
-    try:
-        yield
-    finally:
-        _CLIENT.reset(token)
+    return Assigned(_CLIENT, client)
 
 
 def client_of_call() -> str:

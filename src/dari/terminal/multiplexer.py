@@ -9,10 +9,11 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from dari.daemon.caller_scopes import CallerIdentity, current_caller, is_person
 from dari.errors import Conflict, DariError, Denied, InvalidInput, NotFound, Unavailable
@@ -40,31 +41,26 @@ if TYPE_CHECKING:
     from dari.terminal.panes.workspace_sandbox import WorkspaceSandbox
 
 
-@dataclass(frozen=True, slots=True)
-class PaneOpened:
+class PaneOpened(Struct, frozen=True):
     pane_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class PaneGone:
+class PaneGone(Struct, frozen=True):
     pane_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class PaneChanged:
+class PaneChanged(Struct, frozen=True):
     """Something happened in a pane."""
 
     pane_id: str
     event: events.PaneEvent
 
 
-@dataclass(frozen=True, slots=True)
-class PaneRenamed:
+class PaneRenamed(Struct, frozen=True):
     pane_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutChanged:
+class LayoutChanged(Struct, frozen=True):
     """Sizes, places, tabs, windows, their names, or the focus, which this pane has now (empty: there is none).
 
     A pane that is being opened or closed has its place earlier, and for longer, than it is one of the panes.
@@ -230,9 +226,10 @@ class Multiplexer:
 
     async def find_or_open(self, pane_id: str = "") -> Pane:
         """Like `find`, but when none is named and there is none, one is opened."""
-        async with self._first:
-            if not pane_id and not self.focused:
-                return await self.open()
+        if not pane_id and not self.focused:
+            async with self._first:
+                if not self.focused:
+                    return await self.open()
         return self.find(pane_id)
 
     async def open(

@@ -111,9 +111,10 @@ class InputControl:
         """Call before anything is typed; remembers by whom."""
         typist = self.check()
         self.last = typist
-        if typist in self._line:
-            self._line.remove(typist)
-        self._line = [*self._line[1 - MAX_TYPISTS :], typist]
+        if not self._line or self._line[-1] != typist:
+            if typist in self._line:
+                self._line.remove(typist)
+            self._line = [*self._line[1 - MAX_TYPISTS :], typist]
         if typist.kind == "person" and self._holder is not None:
             self._until = time.monotonic() + HOLD_S
 

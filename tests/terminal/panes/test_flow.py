@@ -45,9 +45,9 @@ async def test_a_turn_of_the_loop_is_bounded_however_many_panes_are_loud(
     turns: list[int] = []
     read, turn = pty_module.Pty.read_piece, pty_module.Pump._turn
 
-    def counted(pty: pty_module.Pty, *most_bytes: int) -> bool:
+    def counted(pty: pty_module.Pty, *most_bytes: int, **options: bool) -> bool:
         before = clock()
-        has_more = read(pty, *most_bytes)
+        has_more = read(pty, *most_bytes, **options)
         turns[-1:] = [turns[-1] + clock() - before]
         return has_more
 

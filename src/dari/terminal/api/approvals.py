@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -20,7 +19,7 @@ from msgspec import Struct
 
 from dari.core.approval_service import MAX_WAIT_S, ApprovalService, RefusalReporter
 from dari.core.approvals import Approval
-from dari.daemon.caller_scopes import current_caller
+from dari.daemon.caller_scopes import Assigned, current_caller
 from dari.daemon.person import AGENT_HOSTS
 from dari.daemon.stub import expose, exposed_name
 from dari.errors import Denied, NeedsApproval
@@ -61,14 +60,9 @@ def approved_message() -> str:
     return _MESSAGE.get()
 
 
-@contextmanager
-def call_for(client: str) -> Iterator[None]:
+def call_for(client: str) -> Assigned[str]:
     """What runs inside is a call of this MCP client."""
-    token = _CLIENT.set(client)
-    try:
-        yield
-    finally:
-        _CLIENT.reset(token)
+    return Assigned(_CLIENT, client)
 
 
 def approvable(function: Callable[P, Awaitable[T]], *, unhashed: tuple[str, ...] = ()) -> Callable[P, Awaitable[T]]:

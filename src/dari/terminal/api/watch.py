@@ -15,7 +15,7 @@ from dari.terminal.api.commands import Success
 from dari.terminal.engine.engine import MouseAction, MouseButton
 from dari.terminal.engine.keys import Key, parse_key
 from dari.terminal.limits import MAX_POLL_S, check_wait
-from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged
+from dari.terminal.multiplexer import Change, Multiplexer, kind_of_change
 from dari.terminal.panes import events
 from dari.terminal.panes.pane import Pane
 from dari.terminal.take_over import Typist
@@ -32,6 +32,8 @@ MAX_TYPED_CHARS = 1 << 20
 ROSTER_GATHER_S = 0.25
 WHEEL_ROWS = 3
 SEARCH_S = 0.5
+_UNLISTED = (events.OutputShown, events.Bell)
+"""Events that change nothing in the list of panes; the prompt and the title have events of their own."""
 
 
 class StyledRows(Struct, frozen=True, kw_only=True):
@@ -324,8 +326,7 @@ class WatchApi:
         )
 
     def _hear(self, change: Change) -> None:
-        # Output alone changes nothing in the list; the prompt and the title have events of their own.
-        if isinstance(change, PaneChanged) and isinstance(change.event, events.OutputShown | events.Bell):
+        if kind_of_change(change) in _UNLISTED:
             return
         self._version += 1
         self._news.set()

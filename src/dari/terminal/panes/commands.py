@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+
 from dari.errors import NotFound
 from dari.terminal.panes.output_text import to_stream, to_text
 from dari.terminal.panes.shell_integration import ShellKind
@@ -163,8 +165,7 @@ class CommandRecord:
             self.capture.add(said.lstrip(b"\r\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     status: Status
     command_id: str
     exit_code: int | None

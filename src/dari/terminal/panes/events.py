@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 E = TypeVar("E")
 
@@ -63,69 +64,58 @@ class Fanout(Generic[E]):
             stop()
 
 
-@dataclass(frozen=True, slots=True)
-class OutputShown:
+class OutputShown(Struct, frozen=True):
     """Bytes were shown; `position` counts all bytes of the pane up to their end."""
 
     size_bytes: int
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class CommandStarted:
+class CommandStarted(Struct, frozen=True):
     command_id: str
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEnded:
+class CommandEnded(Struct, frozen=True):
     command_id: str
     command: str
     exit_code: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TitleChanged:
+class TitleChanged(Struct, frozen=True):
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class CwdChanged:
+class CwdChanged(Struct, frozen=True):
     cwd: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bell:
+class Bell(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class ClipboardWritten:
+class ClipboardWritten(Struct, frozen=True):
     """The program wrote to the clipboard (OSC 52)."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PaneResized:
+class PaneResized(Struct, frozen=True):
     cols: int
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Exited:
+class Exited(Struct, frozen=True):
     """The pane's first program ended; -N stands for signal N."""
 
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class TypistChanged:
+class TypistChanged(Struct, frozen=True):
     """A person took the pane over, or handed it back."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineReplaced:
+class LineReplaced(Struct, frozen=True):
     """A whole command was typed and entered in the place of what stood on the shell's line."""
 
 

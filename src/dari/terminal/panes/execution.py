@@ -187,7 +187,6 @@ class Execution:
         log = self._log
         async with self._turn:
             found = await self._await_prompt(timeout_s, check)
-            check()
             size = (self._engine.cols, self._engine.rows)
             if found is not None:
                 return self._type_far(command, found, cwd(), size)

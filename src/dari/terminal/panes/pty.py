@@ -31,6 +31,7 @@ BUSY_S = 0.1
 BUSY_BYTES = 64 * 1024  # printed within half of that time: it will go on
 PIECE_BYTES = 64 * 1024
 MIN_PIECE_BYTES = 4 * 1024
+SMALL_BYTES = 1024
 MAX_QUEUED_BYTES = 1 << 20
 WRITE_S = 10.0
 
@@ -165,7 +166,7 @@ class Pty:
             self._loop.add_reader(self.master, self._readable)
 
     def _readable(self) -> None:
-        has_more = self.read_piece()
+        has_more = self.read_piece(is_patient=False)
         if self._pump is None or self._loop is None or not self._is_reading:
             return
         if has_more or self._is_crowded:
@@ -173,8 +174,9 @@ class Pty:
             self.is_loud = True
             self._pump.add(self)
 
-    def read_piece(self, most_bytes: int = PIECE_BYTES) -> bool:
-        """Take up to one piece of output; whether there may be more."""
+    def read_piece(self, most_bytes: int = PIECE_BYTES, *, is_patient: bool = True) -> bool:
+        """Take up to one piece of output; whether there may be more. Where the loop tells of the rest, there is no need
+        to look for it after little was read."""
         most_bytes = min(most_bytes, self._piece_bytes)
         parts: list[bytes] = []
         size = 0
@@ -194,6 +196,8 @@ class Pty:
             size += len(part)
             if size >= most_bytes:
                 has_more = True
+                break
+            if not is_patient and len(part) < SMALL_BYTES:
                 break
         if parts:
             began = time.perf_counter()

@@ -65,6 +65,7 @@ def _budget(max_tokens: int) -> int:
 
 
 COLOURED = ("crux_get_formatted_output",)
+_WITHOUT_TEXT = (int, float, type(None), ImageContent, AudioContent, RawResult)
 
 
 def sanitize_results(tool: Tool) -> Tool:
@@ -94,17 +95,19 @@ def _cleaned(value: Any, is_coloured: bool) -> Any:
     """The value itself when there is nothing to clean."""
     if isinstance(value, str):
         return clean_text(value, is_coloured)
-    if isinstance(value, ImageContent | AudioContent | RawResult):
+    if isinstance(value, _WITHOUT_TEXT):
         return value
     if isinstance(value, Struct):
         changed = {}
         for name in value.__struct_fields__:
             before = getattr(value, name)
+            if isinstance(before, _WITHOUT_TEXT):
+                continue
             after = _cleaned(before, is_coloured)
             if after is not before:
                 changed[name] = after
         return replace(value, **changed) if changed else value
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         items = [_cleaned(each, is_coloured) for each in value]
         is_same = all(after is before for after, before in zip(items, value, strict=True))
         return value if is_same else type(value)(items)

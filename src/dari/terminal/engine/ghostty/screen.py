@@ -76,6 +76,7 @@ class GhosttyEngine:
         self._consumed = 0
         self._render: RenderState | None = None
         self._point = self._ffi.new("DariPoint *")
+        self._tracked = self._ffi.new("GhosttyTrackedGridRef *")
         self._coordinate = self._ffi.new("GhosttyPointCoordinate *")
         self._selection = binding.sized("GhosttySelection")
         self._format = binding.sized("GhosttyTerminalSelectionFormatOptions")
@@ -270,11 +271,9 @@ class GhosttyEngine:
     # Places
 
     def mark(self) -> GhosttyMark:
-        pointer, values = self._native.pointer, self._values
-        col, row = values.read(pointer, "CURSOR_X"), values.read(pointer, "CURSOR_Y")
-        found = self._ffi.new("GhosttyTrackedGridRef *")
-        place = self._at(col, row + self.history)
-        check(self._binding.grid_ref_track(pointer, place, found), f"mark {col},{row}")
+        pointer, read, found = self._native.pointer, self._values.read, self._tracked
+        place = self._at(read(pointer, "CURSOR_X"), read(pointer, "CURSOR_Y") + read(pointer, "SCROLLBACK_ROWS"))
+        check(self._binding.grid_ref_track(pointer, place, found), "mark the place of the cursor")
         return GhosttyMark(self._native, found[0], self.is_alternate)
 
     def place(self, mark: Mark) -> tuple[int, int] | None:

@@ -103,23 +103,20 @@ class NativeTerminal:
 class GhosttyMark:
     """A tracked place: libghostty-vt moves it with the text, and forgets it with the text."""
 
-    __slots__ = ("_native", "ref", "is_alternate", "__weakref__")
+    __slots__ = ("_native", "ref", "is_alternate")
 
     def __init__(self, native: NativeTerminal, ref: Any, is_alternate: bool) -> None:
         self._native = native
         self.ref = ref
         self.is_alternate = is_alternate
-        free = weakref.finalize(self, _free_mark, native, ref)
-        free.atexit = False
+
+    def __del__(self) -> None:
+        if self._native._free.alive:
+            self._native.binding.lib.ghostty_tracked_grid_ref_free(self.ref)
 
     @property
     def is_lost(self) -> bool:
         return not self._native.binding.lib.ghostty_tracked_grid_ref_has_value(self.ref)
-
-
-def _free_mark(native: NativeTerminal, ref: Any) -> None:
-    if native._free.alive:
-        native.binding.lib.ghostty_tracked_grid_ref_free(ref)
 
 
 def check(result: int, what: str) -> None:
