@@ -221,9 +221,8 @@ def _sample(body: Body, head: Headers, redactor: Redactor) -> tuple[str, str]:
     text = found[0]
     is_cut = len(text) > _SHOWN_CHARS or decoded.is_cut or body.size_bytes > len(body.sample)
     # Hidden before the cut: half a token is found by no pattern.
-    return redactor.body(text, mime(head))[
-        :_SHOWN_CHARS
-    ], f"the first {_SHOWN_CHARS} characters at most" if is_cut else ""
+    shown = redactor.body(text, mime(head))[:_SHOWN_CHARS]
+    return shown, f"the first {_SHOWN_CHARS} characters at most" if is_cut else ""
 
 
 async def _refuse_secrets_in_body(flow: Flow, url: str) -> None:
