@@ -110,15 +110,16 @@ def test_the_workspace_can_be_worked_in(agent: Agent) -> None:
 
 @pytest.mark.parametrize("kills_keeper", [False, True])
 def test_a_killed_daemon_leaves_no_temporary_folder_of_a_pane(agent: Agent, kills_keeper: bool) -> None:
-    code, shown = agent.run("mktemp", agent.pane())
-    made = Path(shown.strip())
-    assert code == 0 and made.exists()
+    control = r"tr '\0' '\n' < /proc/$$/environ | sed -n s/^CRUX_CONTROL=//p"
+    code, shown = agent.run(f"mktemp -d; {control}", agent.pane())
+    made = [Path(line) for line in shown.split()]
+    assert code == 0 and len(made) == 2 and all(path.is_dir() for path in made)
     daemon = lock_holder(CruxPaths.of_environment().lock)
     assert daemon is not None
     children = Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split()
     for pid in [daemon, *(map(int, children) if kills_keeper else ())]:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not made.parent.exists())
+    wait_until(lambda: not any(path.exists() for path in made))
 
 
 def test_our_own_files_are_hidden(agent: Agent) -> None:

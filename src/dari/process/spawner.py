@@ -88,12 +88,12 @@ class Spawner:
         cwd: str,
         terminal: int,
         inherited: Sequence[int] = (),
-        folder: Path | None = None,
+        folders: Sequence[Path] = (),
     ) -> SpawnedProcess:
         """Run a program in a session of its own with `terminal` as its controlling terminal.
 
         It has the descriptors in `inherited` by the same numbers, and no others but its terminal. Who starts it removes
-        its temporary `folder`; the spawner does when this daemon is killed.
+        its temporary `folders`; the spawner does when this daemon is killed.
         InvalidInput when the directory does not exist, NotFound when the program does not.
         """
         token = secrets.token_hex(16)
@@ -104,7 +104,7 @@ class Spawner:
             number = self._number
             sockets = [(str(path), path.lstat().st_ino) for path in self.sockets if path.is_socket()]
             wish = {"start": number, "argv": list(argv), "env": full, "cwd": cwd, "token": token, "sockets": sockets}
-            wish |= {"inherited": list(inherited), "folder": "" if folder is None else str(folder)}
+            wish |= {"inherited": list(inherited), "folders": [str(folder) for folder in folders]}
             pid_future = asyncio.get_running_loop().create_future()
             self._starting[number] = pid_future
             data = msgspec.json.encode(wish) + b"\n"

@@ -4,7 +4,7 @@ It runs as a script under `python -IS`, so this file imports nothing but the sta
 speaks to it over a socket, one JSON object a line; the terminal of a new program comes along as a descriptor.
 
     → {"start": 7, "argv": […], "env": {…}, "cwd": "/", "token": "…",
-       "folder": "/tmp/…"}                                               ← {"started": 7, "pid": 4711}
+       "folders": ["/tmp/…"]}                                            ← {"started": 7, "pid": 4711}
                                                                          ← {"failed": 7, "errno": 2, …}
     → {"end": 4711, "token": "…", "hangup_s": 0.5, "term_s": 5}          ← {"ended": 4711} when none is left
                                                                          ← {"exit": 4711, "code": 0}
@@ -14,7 +14,7 @@ subreaper, the spawner also inherits programs that detach themselves. A pane's f
 ended, not before: until then no other process can have its number, by which the rest of the pane is found. When the
 socket ends, because the daemon ended or was killed, everything that carries the token of one of its panes is ended
 too, and what a killed daemon left is removed: its sockets (named with their inodes in `sockets`) and the temporary
-folders of its panes (`folder`). When the spawner itself is killed, its *understudy* does that: a fork of it that only
+folders of its panes (`folders`). When the spawner itself is killed, its *understudy* does that: a fork of it that only
 waits for its end.
 """
 
@@ -44,7 +44,7 @@ class SpawnerMain:
         self._descriptors: list[int] = []
         self._rest = b""
         self._tokens: dict[int, str] = {}
-        self._folders: dict[int, str] = {}  # pid → the temporary folder of a confined pane
+        self._folders: dict[int, list[str]] = {}  # pid → the temporary folders of a confined pane
         self._running: set[int] = set()  # the first programs of panes that have not ended
         self._ending: dict[int, tuple[str, float, float]] = {}  # pid → token, when to ask again, when to kill
         self._sockets: list[list] = []  # type: ignore[type-arg]
@@ -101,13 +101,13 @@ class SpawnerMain:
                 order = json.loads(line)
                 self._forget(order["pid"])
                 if "token" in order:
-                    self._keep(order["pid"], order["token"], order["folder"])
+                    self._keep(order["pid"], order["token"], order["folders"])
         self._end_all()  # the daemon may live: its sockets stay
 
-    def _keep(self, pid: int, token: str, folder: str) -> None:
+    def _keep(self, pid: int, token: str, folders: list[str]) -> None:
         self._tokens[pid] = token
-        if folder:
-            self._folders[pid] = folder
+        if folders:
+            self._folders[pid] = folders
 
     def _forget(self, pid: int) -> None:
         self._tokens.pop(pid, None)
@@ -150,9 +150,9 @@ class SpawnerMain:
             finally:
                 for descriptor in (terminal, *inherited.values()):
                     os.close(descriptor)
-            self._keep(pid, wish["token"], wish["folder"])
+            self._keep(pid, wish["token"], wish["folders"])
             self._running.add(pid)
-            self._brief(pid=pid, token=wish["token"], folder=wish["folder"])
+            self._brief(pid=pid, token=wish["token"], folders=wish["folders"])
             self._say(started=wish["start"], pid=pid)
         elif "end" in wish:
             pid = wish["end"]
@@ -217,8 +217,9 @@ class SpawnerMain:
         if self._folders:
             import shutil
 
-            for path in self._folders.values():
-                shutil.rmtree(path, ignore_errors=True)
+            for folders in self._folders.values():
+                for path in folders:
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int, inherited: dict[int, int]) -> int:

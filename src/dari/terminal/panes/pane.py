@@ -8,6 +8,7 @@ import signal
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dari.errors import Conflict
@@ -147,13 +148,14 @@ class Pane:
 
     async def _start_confined(self, keepers: Spawner, sandbox: WorkspaceSandbox, place: str) -> SpawnedProcess:
         prepared = self._confined = sandbox.prepare(self._launch, place, self._pty.tty)
+        control = self._launch.env.get("CRUX_CONTROL", "")
         kept = await keepers.start(
             prepared.command,
             env=prepared.environment,
             cwd=place,
             terminal=self._pty.slave,
             inherited=prepared.inherited,
-            folder=prepared.scratch,
+            folders=[Path(each) for each in (prepared.scratch, control) if each],
         )
         prepared.hand_over()
         try:
