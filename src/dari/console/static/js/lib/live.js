@@ -255,16 +255,15 @@ class Live {
   async #answer({ id, method, params }) {
     const handler = this.#handlers.get(method);
     const socket = this.#socket;
-    let answer;
-    try {
-      if (method === "ping") answer = { result: {} };
-      else if (!handler) answer = { error: { code: -32601, message: `the page does not answer ${method}` } };
-      else answer = { result: await handler(params) };
-    } catch (error) {
-      answer = { error: { code: -32000, message: String(error?.message || error) } };
-    }
     // Another connection counts its questions anew: there, this would answer another one.
-    if (socket === this.#socket) this.#post({ id, ...answer });
+    const post = (answer) => socket === this.#socket && this.#post({ id, ...answer });
+    try {
+      if (method === "ping") post({ result: {} });
+      else if (!handler) post({ error: { code: -32601, message: `the page does not answer ${method}` } });
+      else post({ result: await handler(params) });
+    } catch (error) {
+      post({ error: { code: -32000, message: String(error?.message || error) } });
+    }
   }
 }
 
