@@ -211,6 +211,7 @@ def test_a_secret_beside_binary_data_is_hidden_and_the_data_stays(mime: bytes, d
         (b"gzip", b"password=open-sesame"),
         (b"", "password=open-sesame".encode("utf-16-le")),
     ],
+    ids=["packed too often", "unknown coding", "not packed", "UTF-16"],
 )
 def test_a_body_in_which_secrets_cannot_be_looked_for_is_left_out_with_a_note(coding: bytes, data: bytes) -> None:
     head: Headers = [(b"Content-Type", b"text/plain"), (b"Content-Encoding", coding), (b"Content-Length", b"9")]
