@@ -26,8 +26,9 @@ FAMILY = sys.argv[1]
 HOST = "10.9.9.9" if FAMILY == "4" else "fd99::9"
 LOOPBACK = "127.0.0.1" if FAMILY == "4" else "::1"
 TABLES = "iptables" if FAMILY == "4" else "ip6tables"
-# The client's connections come from this port range, and only they are redirected.
-SOURCE_PORTS = range(40_000, 40_100)
+# The client's connections come from this port range, and only they are redirected. The kernel takes none of these for
+# the engine's own connections, as it would above 32,767: those would come back to the engine.
+SOURCE_PORTS = range(20_000, 20_100)
 
 
 def run(*words: str) -> None:
