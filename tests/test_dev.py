@@ -82,8 +82,9 @@ def test_the_light_hook_of_coverage_sees_what_coverage_py_sees(tmp_path: Path) -
     sample.write_text(SAMPLE)
     known = {"MEASURING": (os.getpid(), f"{source}/", coverage.tracer.__file__, str(parts), str(unfinished))}
     hook = f"exec(open({str(ROOT / 'tools/devtools/measured.py')!r}).read(), {known!r})"
-    run_python("-c", f"{hook}; import coverage.core, runpy; runpy.run_path({str(sample)!r})")
     unmeasured = {"DARI_UNMEASURED": "1"}  # also where this test runs under `./dev coverage`
+    ours = f"import os; del os.environ['DARI_UNMEASURED']; {hook}; import coverage.core, runpy"
+    run_python("-c", f"{ours}; runpy.run_path({str(sample)!r})", env=unmeasured)
     join = str(ROOT / "tools/devtools/measured_parts.py")
     run_python("-P", join, str(parts), str(tmp_path / "ours"), str(source), env=unmeasured)
     run_python("-m", "coverage", "run", "--branch", f"--data-file={tmp_path / 'theirs'}", str(sample), env=unmeasured)
