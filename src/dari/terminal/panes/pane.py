@@ -366,7 +366,7 @@ class Pane:
             self.commands.note_interrupt()
         if not self._line.is_echoing:
             self._expect_echo(data)
-        if not is_command and not self._pty.is_canonical:  # what a shell runs next is another program
+        if not self._pty.is_canonical:
             self._editor_group = self._pty.foreground_group
         self._pty.send(data)
 
